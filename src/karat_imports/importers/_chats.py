@@ -141,7 +141,7 @@ def _parts(content: object) -> list[object]:
     if not isinstance(content, list):
         return []
     # OpenInference nests a part once more
-    return [Json(part).raw.get("message_content", part) for part in content]
+    return [Json(part).get("message_content", part) for part in content]
 
 
 def _text(part: object) -> str | None:
@@ -155,23 +155,23 @@ def _text(part: object) -> str | None:
 
 def _message(value: object) -> Message | None:
     row = Json(value)
-    if row.at("message").raw:  # as OpenInference, and a choice of OpenAI's, nest it
-        row = Json({**row.without("message"), **row.at("message").raw})
-    if row.at("kwargs").raw and row.raw.get("lc") is not None:  # as LangChain serializes it
-        names = row.raw.get("id")
+    if row.at("message"):  # as OpenInference, and a choice of OpenAI's, nest it
+        row = Json({**row.without("message"), **row.at("message")})
+    if row.at("kwargs") and row.get("lc") is not None:  # as LangChain serializes it
+        names = row.get("id")
         name = ""
         if isinstance(names, list) and names:
             name = str(names[-1])
-        row = Json({**row.at("kwargs").raw, "type": name.partition("Message")[0].lower()})
+        row = Json({**row.at("kwargs"), "type": name.partition("Message")[0].lower()})
 
-    if not row.raw:
+    if not row:
         return None
 
     if row.text("type") in (*_CALLS, *_RESULTS):  # an item of OpenAI's Responses API
-        row = Json({"role": "assistant", "content": [row.raw]})
+        row = Json({"role": "assistant", "content": [row]})
     role = row.text("role", "type") or ""
     role = _ROLES.get(role, role)
-    content = row.raw.get("parts", row.raw.get("content", row.raw.get("contents")))
+    content = row.get("parts", row.get("content", row.get("contents")))
     if role != "user":
         content = unpacked(content)
     text = spoken(content)
@@ -181,7 +181,7 @@ def _message(value: object) -> Message | None:
         for kind in _CALLS:
             if part.text("type") == kind:
                 calls.append(_call(part))
-            elif part.at(kind).raw:
+            elif part.at(kind):
                 calls.append(_call(part.at(kind)))
 
     results: list[tuple[str | None, str]] = []
@@ -190,9 +190,8 @@ def _message(value: object) -> Message | None:
             of = part.at(kind)
             if part.text("type") == kind:
                 of = part
-            given = (of.raw.get(key) for key in ("response", "result", "content", "output"))
-            result = next((value for value in given if value is not None), None)
-            if of.raw:
+            result = of.first("response", "result", "content", "output")
+            if of:
                 id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
                 results.append((id_, spoken(result) or _shown(result)))
 
@@ -217,16 +216,15 @@ def _shown(value: object) -> str:
 def _calls(row: Json) -> Iterator[Call]:
     """Calls beside the content of a message."""
     for call in [*row.list("tool_calls"), *row.at("additional_kwargs").list("tool_calls")]:
-        of = Json({**call.without("tool_call"), **call.at("tool_call").raw})
-        if of.at("function").raw:
-            of = Json({**of.without("function", "type"), **of.at("function").raw})
+        of = Json({**call.without("tool_call"), **call.at("tool_call")})
+        if of.at("function"):
+            of = Json({**of.without("function", "type"), **of.at("function")})
         yield _call(of)
 
 
 def _call(of: Json) -> Call:
-    given = (of.raw.get(key) for key in ("arguments", "args", "input"))
     return Call(
         id=of.text("call_id", "id", "toolUseId", "tool_call_id"),
         tool=of.text("name") or "",
-        input=arguments(next((value for value in given if value is not None), None)),
+        input=arguments(of.first("arguments", "args", "input")),
     )

@@ -65,6 +65,7 @@ _SERVER = re.compile(
 
 
 _Read = TypeVar("_Read")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Unreadable(ValueError):
@@ -165,24 +166,35 @@ def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
                 yield from _objects(text.removeprefix(b"\xef\xbb\xbf"), place, "line", findings)
 
 
-def groups(
-    path: Path, key: Callable[[Json], Hashable | None], findings: Findings
-) -> Iterator[tuple[str, Hashable, list[Json]]]:
-    """The lines of a JSON Lines file, grouped by key: the place of the last line, the key, and the
-    lines.
+def grouped(
+    rows: Callable[[Findings], Iterator[tuple[str, _Key | None, _Read]]], findings: Findings
+) -> Iterator[tuple[str, _Key, list[_Read]]]:
+    """The rows of each key, with the place of its last one; without those whose key is None.
 
-    Lines with the key None are skipped. Reads the file twice, and keeps only incomplete groups in
-    memory.
+    `rows` yields place, key and row, and is called twice: only incomplete groups are in memory.
     """
-    ends = {
-        of_line: place for place, row in lines(path, findings) if (of_line := key(row)) is not None
-    }
-    started: dict[Hashable, list[Json]] = {}
-    for place, row in lines(path, Findings()):  # its faults are counted already
-        if (of_line := key(row)) is not None:
-            started.setdefault(of_line, []).append(row)
-            if ends[of_line] == place:
-                yield place, of_line, started.pop(of_line)
+    ends = {key: number for number, (_, key, _) in enumerate(rows(findings)) if key is not None}
+    started: dict[_Key, list[_Read]] = {}
+    for number, (place, key, row) in enumerate(rows(Findings())):  # faults are counted already
+        if key is not None:
+            started.setdefault(key, []).append(row)
+            if ends[key] == number:
+                yield place, key, started.pop(key)
+
+
+def lines_with(
+    key: str, paths: Iterable[Path], findings: Findings
+) -> Iterator[tuple[str, str, Json]]:
+    """Each line of JSON Lines files with its place and what it has under a key.
+
+    One without it is a finding.
+    """
+    for path in paths:
+        for place, row in lines(path, findings):
+            if value := row.shown(key):
+                yield place, value, row
+            else:
+                findings.lose(f"line without a {key}", place)
 
 
 def document(path: Path, *keys: str) -> Json:
@@ -327,36 +339,44 @@ class _Scan:
             raise Unreadable("more than 64 MB around the results")
 
 
-class Json:
-    """An object in a file of another tool. Each value has the requested type, or is missing."""
+class Json(dict[str, object]):
+    """An object in a file of another tool, empty for any other value.
 
-    __slots__ = ("raw",)
+    What its methods give has the requested type, or is missing.
+    """
 
-    def __init__(self, value: object) -> None:
-        self.raw: JsonObject = value if isinstance(value, dict) else {}
+    __slots__ = ()
+
+    def __init__(self, value: object = None) -> None:
+        super().__init__(value if isinstance(value, dict) else {})
 
     def at(self, *keys: str) -> Json:
         """The object at a path of keys, an empty one if there is none."""
         value = self
         for key in keys:
-            value = Json(value.raw.get(key))
+            value = Json(value.get(key))
         return value
 
     def list(self, key: str) -> list[Json]:
         """The objects in a list."""
-        values = self.raw.get(key)
+        values = self.get(key)
         if isinstance(values, list):
             return [Json(value) for value in values if isinstance(value, dict)]
         return []
 
     def text(self, *keys: str) -> str | None:
         """The first of these that is a text and not empty."""
-        values = (self.raw.get(key) for key in keys)
+        values = (self.get(key) for key in keys)
         return next((value for value in values if isinstance(value, str) and value), None)
 
-    def shown(self, key: str) -> str | None:
-        """A text as it is, anything else as JSON."""
-        value = self.raw.get(key)
+    def first(self, *keys: str) -> object:
+        """The first of these that is there and not null."""
+        values = (self.get(key) for key in keys)
+        return next((value for value in values if value is not None), None)
+
+    def shown(self, *keys: str) -> str | None:
+        """The same: a text as it is, anything else as JSON."""
+        value = self.first(*keys)
         if value is None:
             return None
         return text_of(value)
@@ -364,24 +384,22 @@ class Json:
     @property
     def stop_reason(self) -> str | None:
         """Why an answer ended, under a usual name."""
-        return stop_reason(self.raw)
+        return stop_reason(self)
 
     def flag(self, key: str) -> bool | None:
-        value = self.raw.get(key)
+        value = self.get(key)
         return value if isinstance(value, bool) else None
 
     def number(self, key: str, *, low: float = -math.inf, times: float = 1.0) -> float | None:
         """A finite number (not a boolean) of at least `low`, multiplied by the unit that it
         is in.
         """
-        value = self.raw.get(key)
-        known = (
-            isinstance(value, (int, float))
-            and not isinstance(value, bool)
-            and low <= value
-            and abs(value) < 1e300
-        )
-        return float(value) * times if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
+        value = self.get(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return None
+        if low <= value and abs(value) < 1e300:
+            return float(value) * times
+        return None
 
     def score(self, key: str) -> float | bool | None:
         """A verdict, or a finite number."""
@@ -403,17 +421,15 @@ class Json:
         """Tokens: our name for them → the key, or the keys to try. None if none is known."""
         counts: dict[str, int | None] = {}
         for ours, keys in names.items():
-            if isinstance(keys, str):
-                counts[ours] = self.count(keys)
-            else:
-                counts[ours] = self.count(*keys)
+            tried = (keys,) if isinstance(keys, str) else keys
+            counts[ours] = self.count(*tried)
 
         if any(tokens is not None for tokens in counts.values()):
             return Usage(**counts)
         return None
 
     def without(self, *keys: str) -> JsonObject:
-        return {key: value for key, value in self.raw.items() if key not in keys}
+        return {key: value for key, value in self.items() if key not in keys}
 
 
 def asked(sample: Json) -> str | None:
@@ -437,10 +453,12 @@ def digest(parts: object) -> str:
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
 
 
-def failure(message: str) -> ImportedFailure:
+def failure(message: str | None) -> ImportedFailure | None:
     """Why there is no answer, from the error message: a server or the network, a limit, else the
-    agent.
+    agent. None: there is no error.
     """
+    if message is None:
+        return None
     first = message.partition("\n")[0]  # what follows is a stack trace
     if _LIMIT.search(first):
         return ImportedFailure(cls="limit", kind="limit", message=message)
@@ -514,14 +532,10 @@ def repeats(names: Iterable[str]) -> Iterator[int]:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    found = []
-    for name, number in zip(names, repeats(names), strict=True):
-        if number:
-            found.append(f"{name} ({number + 1})")
-        else:
-            found.append(name)
-
-    return found
+    return [
+        f"{name} ({number + 1})" if number else name
+        for name, number in zip(names, repeats(names), strict=True)
+    ]
 
 
 def by_name(names: Sequence[str], values: Iterable[_Read]) -> dict[str, _Read]:

@@ -166,9 +166,9 @@ def _of_event(event: Event) -> tuple[str, list[Message]]:
     """The messages in an event of the older conventions: gen_ai.user.message, gen_ai.choice, …"""
     known = Json(event.attributes)
     if event.name == "gen_ai.content.prompt":
-        return "user", _written(known.raw.get("gen_ai.prompt"), "user")
+        return "user", _written(known.get("gen_ai.prompt"), "user")
     if event.name == "gen_ai.content.completion":
-        return "choice", _written(known.raw.get("gen_ai.completion"), "assistant")
+        return "choice", _written(known.get("gen_ai.completion"), "assistant")
     first, _, rest = event.name.partition(".")
     role = rest.partition(".")[0]
     if first != "gen_ai" or rest not in (
@@ -176,41 +176,32 @@ def _of_event(event: Event) -> tuple[str, list[Message]]:
     ):  # fmt: skip
         return "", []
 
-    body = unpacked(known.raw.get("gen_ai.event.content", event.body))
-    row = Json({**event.attributes, **Json(body).raw})
+    body = unpacked(known.get("gen_ai.event.content", event.body))
+    row = Json({**event.attributes, **Json(body)})
     if isinstance(body, str):
-        row = Json({**row.raw, "content": body})
+        row = Json({**row, "content": body})
     shown = role
     if role == "choice":
         shown = "assistant"
-    inner = unpacked(row.raw.get("message"))
+    inner = unpacked(row.get("message"))
     if isinstance(inner, dict):
         row = Json({**row.without("message"), **inner})
     elif inner is not None:
         row = Json({**row.without("message"), "content": inner})
 
-    if isinstance(content := unpacked(row.raw.get("content")), list):
-        row = Json({**row.raw, "content": content})
-    return role, messages([{**row.raw, "role": shown}])
+    if isinstance(content := unpacked(row.get("content")), list):
+        row = Json({**row, "content": content})
+    return role, messages([{**row, "role": shown}])
 
 
 def _call(known: Json, error: str | None) -> ToolCall:
-    given = next(
-        (
-            known.raw[key]
-            for key in ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-            if known.raw.get(key) is not None
-        ),
-        None,
-    )
+    given = known.first("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
     call = ToolCall(
         tool=known.text("gen_ai.tool.name", "tool.name") or "", input=arguments(given), error=error
     )
     if error is not None:
         return call
-    result = known.shown("gen_ai.tool.call.result")
-    if result is None:
-        result = known.shown("output.value")
+    result = known.shown("gen_ai.tool.call.result", "output.value")
     return msgspec.structs.replace(call, result=result)
 
 
@@ -224,7 +215,7 @@ def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[Importe
         row = Json(dict(source))
         yield scored(
             row.text("gen_ai.evaluation.name") or "evaluation",
-            row.raw.get("gen_ai.evaluation.score.value"),
+            row.get("gen_ai.evaluation.score.value"),
             label=row.text("gen_ai.evaluation.score.label"),
             reason=row.text("gen_ai.evaluation.explanation"),
             detail={

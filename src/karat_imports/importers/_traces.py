@@ -6,7 +6,7 @@ to the root, the answer what that span, else the last one of an agent or a model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -31,10 +31,12 @@ from karat_imports.importers._reading import (
     asked,
     digest,
     failure,
+    grouped,
     recognized,
     repeats,
     sample_name,
     title,
+    utc,
 )
 
 _MOST_PARENTS = 1000  # levels of a tree of spans
@@ -103,21 +105,6 @@ class Row(msgspec.Struct, frozen=True):
     id: str = ""  # of the span
 
 
-def grouped(
-    rows: Callable[[Findings], Iterator[tuple[str, Hashable, _Row]]], findings: Findings
-) -> Iterator[tuple[str, list[_Row]]]:
-    """The rows of each trace, with the place of its last one.
-
-    `rows` yields place, trace and row, and is called twice: only incomplete traces are in memory.
-    """
-    ends = {trace: number for number, (_, trace, _) in enumerate(rows(findings))}
-    started: dict[Hashable, list[_Row]] = {}
-    for number, (place, trace, row) in enumerate(rows(Findings())):
-        started.setdefault(trace, []).append(row)
-        if ends[trace] == number:
-            yield place, started.pop(trace)
-
-
 def scored(
     name: str,
     value: object,
@@ -156,13 +143,13 @@ def plain(value: object, usual: Sequence[str] = (), *, levels: int = 8) -> str |
     key = asked(row)
     if usual:
         key = next((name for name in usual if row.text(name)), None)
-    if key is None and len(row.raw) == 1:
-        key = next(iter(row.raw))
-    if key is None or not row.raw.get(key) or not levels:
+    if key is None and len(row) == 1:
+        key = next(iter(row))
+    if key is None or not row.get(key) or not levels:
         return None
     if text := row.text(key):
         return text
-    return plain(row.raw[key], usual, levels=levels - 1)
+    return plain(row[key], usual, levels=levels - 1)
 
 
 def answer_in(value: object) -> str | None:
@@ -227,7 +214,7 @@ class Traces:
 
     def trials(
         self,
-        rows: Callable[[Findings], Iterator[tuple[str, Hashable, _Row]]],
+        rows: Callable[[Findings], Iterator[tuple[str, str, _Row]]],
         spans_of: Callable[[list[_Row]], Sequence[Span]],
         *,
         without: str,
@@ -237,7 +224,7 @@ class Traces:
         `without`: what rows are whose spans are not in the files. Says at the end which way scores
         were taken. Raises BadOption for a metric that there is not.
         """
-        for place, of_trace in grouped(rows, self.findings):
+        for place, _, of_trace in grouped(rows, self.findings):
             spans = _ordered(spans_of(of_trace))
             if not spans:
                 self.findings.left_out(without, place)
@@ -279,31 +266,17 @@ class Traces:
             condition, ImportedCondition(model=models[-1] if models else None)
         )
 
-        if root.error is None:
-            failed = None
-        else:
-            failed = failure(root.error)
-
-        scores = list(self._scores(spans))
-
-        if root.started is None:
-            started = None
-        else:
-            try:
-                started = datetime.fromtimestamp(root.started, UTC).isoformat()
-            except (ValueError, OverflowError, OSError):
-                started = None
-
+        failed = failure(root.error)
         return ImportedTrial(
             sample=sample,
             question=asked_for,
             golden=golden,
             condition=condition,
             reply=_reply(spans, failed),
-            started=started,
+            started=utc(root.started),
             seconds=_seconds(root),
             failure=failed,
-            scores=scores,
+            scores=list(self._scores(spans)),
             metadata=next((span.metadata for span in spans if span.metadata), {}),
             detail=root.detail,
         )
@@ -324,15 +297,22 @@ class Traces:
 
 def _ordered(spans: Sequence[Span]) -> list[Span]:
     """The spans from the root on: by depth, then by their start, then as the file has them."""
-    known = {span.id: span for span in spans}
+    known: dict[str | None, Span] = {span.id: span for span in spans}
 
-    def depth(span: Span) -> int:
-        steps, above = 0, span.parent
-        while above is not None and above in known and steps < _MOST_PARENTS:
-            steps, above = steps + 1, known[above].parent
-        return steps
+    def place(span: Span) -> tuple[int, float]:
+        return len(_around(span, known)), span.started or 0.0
 
-    return sorted(spans, key=lambda span: (depth(span), span.started or 0.0))
+    return sorted(spans, key=place)
+
+
+def _around(span: Span, known: Mapping[str | None, Span]) -> list[str]:
+    """The ids of the spans around one, from its parent on."""
+    around: list[str] = []
+    above = known.get(span.parent)
+    while above is not None and len(around) < _MOST_PARENTS:
+        around.append(above.id)
+        above = known.get(above.parent)
+    return around
 
 
 def _question(span: Span) -> str | None:
@@ -364,15 +344,11 @@ def _answer(spans: Sequence[Span]) -> str | None:
 def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | None:
     # The calls of models, without those around another: a framework's and a provider's library
     # may both record one
-    known = {span.id: span for span in spans}
+    known: dict[str | None, Span] = {span.id: span for span in spans}
     calls_of_models = [span for span in spans if span.kind == "model"]
     around: set[str] = set()
     for span in calls_of_models:
-        steps, above = 0, span.parent
-        while above is not None and above in known and steps < _MOST_PARENTS:
-            around.add(above)
-            steps, above = steps + 1, known[above].parent
-
+        around.update(_around(span, known))
     models = [span for span in calls_of_models if span.id not in around]
 
     text = _answer(spans)
@@ -388,7 +364,7 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
     # The tokens of all calls of models; one that a call does not record is not known
     sums: dict[str, int | None] = {}
     for name in Usage.__struct_fields__:
-        counts = [None if one.usage is None else getattr(one.usage, name) for one in models]
+        counts = [getattr(model.usage or Usage(), name) for model in models]
         if counts and None not in counts:
             sums[name] = sum(filter(None, counts))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -26,11 +27,12 @@ from karat_imports.importers._chats import Message, messages, question, tool_cal
 from karat_imports.importers._reading import (
     Json,
     failure,
-    lines,
+    grouped,
+    lines_with,
     recognized,
     said_last,
 )
-from karat_imports.importers._traces import grouped, named_after
+from karat_imports.importers._traces import named_after
 
 __all__ = ["Batch"]
 
@@ -79,20 +81,11 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True):
 def _trials(
     files: Sequence[Path], conditions: dict[str, ImportedCondition], findings: Findings
 ) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, Json]]:
-        for path in files:
-            for place, row in lines(path, found):
-                if (id_ := row.text("custom_id")) is None:
-                    found.lose("line without a custom_id", place)
-                else:
-                    yield place, id_, row
-
-    for place, of_id in grouped(rows, findings):
-        id_ = of_id[0].text("custom_id") or ""
+    for place, id_, of_id in grouped(partial(lines_with, "custom_id", files), findings):
         trials: list[ImportedTrial] = []
-        requests = [_request(row) for row in of_id if "body" in row.raw or "params" in row.raw]
+        requests = [_request(row) for row in of_id if "body" in row or "params" in row]
         for row in of_id:
-            if "body" in row.raw or "params" in row.raw:
+            if "body" in row or "params" in row:
                 continue
 
             # The request of its model, whose name may have a date behind it, else the first
@@ -115,8 +108,8 @@ def _trials(
 
 
 def _request(row: Json) -> _Request:
-    body = Json({**row.at("body").raw, **row.at("params").raw})
-    given = body.raw.get("messages", body.raw.get("input", body.raw.get("prompt")))
+    body = Json({**row.at("body"), **row.at("params")})
+    given = body.get("messages", body.get("input", body.get("prompt")))
     chat = messages(given)
     return _Request(
         model=body.text("model") or "not named",
@@ -127,7 +120,7 @@ def _request(row: Json) -> _Request:
 
 def _body(row: Json) -> Json:
     """The answer of the API: OpenAI's body, Anthropic's message."""
-    return Json({**row.at("response", "body").raw, **row.at("result", "message").raw})
+    return Json({**row.at("response", "body"), **row.at("result", "message")})
 
 
 def _not_run(request: _Request, id_: str) -> ImportedTrial:
@@ -138,14 +131,14 @@ def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
     body, failed = _body(row), _failure(row)
     request = request or _Request(model=body.text("model") or "not named", question=None, chat=())
     reply = None
-    if failed is None or body.raw.get("choices") or body.raw.get("content"):
-        said = messages(body.raw)
-        if body.text("role") is None and isinstance(body.raw.get("choices"), list):
+    if failed is None or body.get("choices") or body.get("content"):
+        said = messages(body)
+        if body.text("role") is None and isinstance(body.get("choices"), list):
             plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
             said = said or [Message(role="assistant", text=text) for text in plain]
 
         texts = [message.text for message in said if message.text]
-        if body.raw.get("choices"):
+        if body.get("choices"):
             texts = texts[:1]
         stops = [message.finish_reason for message in said if message.finish_reason]
         stop = body.at("incomplete_details").text("reason") or body.stop_reason
@@ -161,7 +154,7 @@ def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
         _not_run(request, id_),
         reply=reply,
         failure=failed,
-        detail={"id": row.raw.get("id"), "request_id": row.at("response").raw.get("request_id")},
+        detail={"id": row.get("id"), "request_id": row.at("response").get("request_id")},
     )
 
 
@@ -180,10 +173,8 @@ def _usage(usage: Json) -> Usage | None:
     said = usage.count("output_tokens", "completion_tokens")
     if heard is None and said is None:
         return None
-    prompt = Json({**usage.at("prompt_tokens_details").raw, **usage.at("input_tokens_details").raw})
-    output = Json(
-        {**usage.at("completion_tokens_details").raw, **usage.at("output_tokens_details").raw}
-    )
+    prompt = Json({**usage.at("prompt_tokens_details"), **usage.at("input_tokens_details")})
+    output = Json({**usage.at("completion_tokens_details"), **usage.at("output_tokens_details")})
     if read is None:
         read = prompt.count("cached_tokens")
     return Usage(
@@ -202,10 +193,10 @@ def _failure(row: Json) -> ImportedFailure | None:
         return ImportedFailure(cls="infrastructure", kind=kind, message=f"the request was {kind}")
     status = row.at("response").count("status_code")
     error = row.at("result", "error")
-    error = Json({**error.raw, **error.at("error").raw, **row.at("error").raw})
-    if row.at("response", "body", "error").raw:
+    error = Json({**error, **error.at("error"), **row.at("error")})
+    if row.at("response", "body", "error"):
         error = row.at("response", "body", "error")
-    if not error.raw and (status is None or status < 400):
+    if not error and (status is None or status < 400):
         return None
     if (code := error.text("code", "type")) == "batch_expired":
         return ImportedFailure(

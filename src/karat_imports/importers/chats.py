@@ -208,12 +208,12 @@ def _trials(
 
 def _said(row: Json) -> list[JsonObject]:
     """The messages of a chat with the usual keys, whatever names speaker and text have."""
-    listed = next((row.raw[key] for key in _KEYS if isinstance(row.raw.get(key), list)), ())
+    listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
     found = []
-    for item in map(Json, listed):
-        keys = speaker_and_text(item.raw) or any_speaker_and_text(item.raw)
-        usual = {} if keys is None else {"role": item.raw[keys[0]], "content": item.raw[keys[1]]}
-        found.append({**item.raw, **usual})
+    for item in listed:
+        keys = speaker_and_text(item) or any_speaker_and_text(item)
+        usual = {} if keys is None else {"role": item[keys[0]], "content": item[keys[1]]}
+        found.append({**item, **usual})
 
     return found
 

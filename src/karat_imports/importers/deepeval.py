@@ -76,7 +76,7 @@ class Deepeval:
             conditions={
                 name: ImportedCondition(
                     model=file.run.at("hyperparameters").text("model"),
-                    detail={key: file.run.raw.get(key) for key in ("hyperparameters", "prompts")},
+                    detail={key: file.run.get(key) for key in ("hyperparameters", "prompts")},
                 )
                 for name, file in named.items()
             },
@@ -93,14 +93,10 @@ class Deepeval:
 class _File:
     def __init__(self, path: Path) -> None:
         root = document(path, "testRunData", "testCases")
-        self.path, self._above = path, ("testRunData",) if root.at("testRunData").raw else ()
-        if self._above:
-            self.run = root.at(*self._above)
-        else:
-            self.run = document(path, "testCases")
-
-        self._cached = self.run.at("test_cases_lookup_map").raw
-        if not isinstance(self.run.raw.get("testCases"), list) and not self._cached:
+        self.path, self._above = path, ("testRunData",) if root.at("testRunData") else ()
+        self.run = root.at("testRunData") or document(path, "testCases")
+        self._cached = self.run.at("test_cases_lookup_map")
+        if not isinstance(self.run.get("testCases"), list) and not self._cached:
             raise bad_file(path, "holds no test run of DeepEval (expected testCases)")
         model = self.run.at("hyperparameters").text("model")
         self.name = self.run.text("identifier") or model or title(path)
@@ -115,7 +111,7 @@ class _File:
 
         means: dict[tuple[str, str], float] = {}
         for row in self.run.list("metricsScores"):
-            name, scores = row.text("metric") or "", row.raw.get("scores")
+            name, scores = row.text("metric") or "", row.get("scores")
             if isinstance(scores, list):
                 known = [Json({name: score}).number(name) for score in scores]
             else:
@@ -132,8 +128,8 @@ class _File:
         """
         for number, (key, cached) in enumerate(self._cached.items(), start=1):
             tested, metrics = Json(unpacked(key)), Json(cached).list("cached_metrics_data")
-            case = {_CACHED_NAMES.get(name, name): value for name, value in tested.raw.items()}
-            found = [{**metric.at("metric_data").raw} for metric in metrics]
+            case = {_CACHED_NAMES.get(name, name): value for name, value in tested.items()}
+            found = [metric.at("metric_data") for metric in metrics]
             yield f"{self.path.name}, test case {number}", Json({**case, "metricsData": found})
 
     def trials(
@@ -155,7 +151,7 @@ class _File:
                     continue
 
                 golden = case.text("expectedOutput", "expectedOutcome")
-                identity = digest([question, golden, case.raw.get("context")])
+                identity = digest([question, golden, case.get("context")])
                 scores, failed = _scores(case, scales)
                 if self._cached:  # it holds no result of the whole
                     scores = [score for score in scores if score.scorer != _WHOLE]
@@ -168,7 +164,7 @@ class _File:
                     seconds=case.number("completionTime", low=0),
                     failure=failed,
                     scores=scores,
-                    metadata=case.at("metadata").raw,
+                    metadata=case.at("metadata"),
                     detail=case.without(
                         "input",
                         "actualOutput",
@@ -192,7 +188,7 @@ _CACHED_NAMES = {
 def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
     """The answer; for a conversation, the assistant's last message."""
     replies = [turn.text("content") for turn in turns if turn.text("role") == "assistant"]
-    if "actualOutput" in case.raw:
+    if "actualOutput" in case:
         text = case.shown("actualOutput")
     elif replies:
         text = replies[-1]
@@ -209,7 +205,7 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
         tool_calls=tuple(
             ToolCall(
                 tool=call.text("name") or "",
-                input=call.at("inputParameters").raw,
+                input=call.at("inputParameters"),
                 result=call.shown("output"),
             )
             for source in (case, *turns)

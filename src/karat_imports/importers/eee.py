@@ -28,7 +28,8 @@ from karat_imports.importers._reading import (
     document,
     each_readable,
     failure,
-    groups,
+    grouped,
+    lines,
     utc,
 )
 
@@ -41,6 +42,7 @@ _KINDS: dict[str | None, Literal["ordinal", "share", "number"]] = {
     "ordinal": "ordinal",
     "share": "share",
 }
+_DIRECTIONS: dict[str | None, Literal["none", "lower"]] = {"none": "none", "lower": "lower"}
 
 
 class Eee:
@@ -69,9 +71,8 @@ class Eee:
         for collection, of_path in collections.items():
             files = list(of_path.values())
             first = files[0].aggregate
-            library = [
-                text for key in ("name", "version") if (text := first.at("eval_library").text(key))
-            ]
+            library = first.at("eval_library")
+            names = (library.text("name"), library.text("version"))
             metrics: dict[str, dict[str, Metric]] = {}
             unfinished: list[str] = []
             stated: list[Stated] = []
@@ -81,7 +82,7 @@ class Eee:
 
             yield ImportedRun(
                 name=collection,
-                tool=" ".join(library) or "every-eval-ever",
+                tool=" ".join(filter(None, names)) or "every-eval-ever",
                 trials=_trials(files, findings, unfinished=unfinished, stated=stated),
                 conditions={
                     name: condition for file in files for name, condition in file.conditions()
@@ -98,9 +99,7 @@ class Eee:
                 created=utc(first.text("evaluation_timestamp")),
                 unfinished=unfinished,
                 stated=stated,
-                detail={
-                    file.path.name: file.aggregate.raw.get("source_metadata") for file in files
-                },
+                detail={file.path.name: file.aggregate.get("source_metadata") for file in files},
             )
 
 
@@ -171,17 +170,16 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path, self.rows, beside = path, 0, Eee.beside(path)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
+        self.aggregate = Json()
         if beside:
             self.aggregate = document(beside[0])
-        else:
-            self.aggregate = Json({})
-
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")
         }
         self.metrics: dict[str | None, tuple[str, Metric]] = {}
+        self.announced: list[tuple[str, Metric]] = []
         for key, result in results.items():
             # The scorer and metric of an aggregate; karat's own are recognized by their details
             config = result.at("metric_config")
@@ -194,19 +192,18 @@ class _File:
                 name = f"{part}.{name}"
             kind = "share" if config.text("score_type") == "binary" else stated.text("kind")
             lower = "lower" if config.flag("lower_is_better") else None
-            directions: dict[str | None, Literal["higher", "lower", "none"]]
-            directions = {"none": "none", "lower": "lower"}
-            self.metrics[key] = (
-                scorer,
-                Metric(
-                    name=name,
-                    low=config.number("min_score"),
-                    high=config.number("max_score"),
-                    direction=directions.get(stated.text("direction") or lower, "higher"),
-                    kind=_KINDS.get(kind, "number"),
-                    description=config.text("evaluation_description") or "",
-                ),
+            metric = Metric(
+                name=name,
+                low=config.number("min_score"),
+                high=config.number("max_score"),
+                direction=_DIRECTIONS.get(stated.text("direction") or lower, "higher"),
+                kind=_KINDS.get(kind, "number"),
+                description=config.text("evaluation_description") or "",
             )
+            self.metrics[key] = scorer, metric
+            # If the file does not name the scale, the values show it: only 0 and 1 is a share.
+            if metric.direction != "higher" or stated.text("kind"):
+                self.announced.append((scorer, metric))
 
         details = [result.at("score_details") for result in results.values()]
         numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
@@ -219,15 +216,6 @@ class _File:
             if (score := one.number("score")) is not None
             if self.aggregate.at("eval_library").text("name") != "karat"
         }
-        # If the file does not name the scale, the values show it: only 0 and 1 is a share.
-        self.announced = [
-            (scorer, metric)
-            for (scorer, metric), result in zip(
-                self.metrics.values(), results.values(), strict=True
-            )
-            if metric.direction != "higher"
-            or result.at("metric_config", "additional_details").text("kind")
-        ]
 
     def conditions(self) -> Iterator[tuple[str, ImportedCondition]]:
         model = self.aggregate.at("model_info")
@@ -238,12 +226,12 @@ class _File:
                 yield (
                     name,
                     ImportedCondition(
-                        model=model.text("name", "id"), detail=result.at("generation_config").raw
+                        model=model.text("name", "id"), detail=result.at("generation_config")
                     ),
                 )
 
     def trials(self, findings: Findings) -> Iterator[ImportedTrial]:
-        for place, key, rows in groups(self.path, _key, findings):
+        for place, key, rows in grouped(self._keyed, findings):
             if key == _NO_SAMPLE:
                 findings.lose("instance without a sample_id", place)
                 continue
@@ -267,6 +255,17 @@ class _File:
             for number, metrics in enumerate(repetitions):
                 yield self._trial(metrics, number, place, findings)
 
+    def _keyed(self, findings: Findings) -> Iterator[tuple[str, Hashable, Json]]:
+        """Each instance with its place, and what it has in common with others of one answer (of
+        several answers, if the repetition is not given).
+        """
+        for place, row in lines(self.path, findings):
+            sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
+            if sample is None:
+                yield place, _NO_SAMPLE, row
+            else:
+                yield place, (_condition(row), sample, row.text("sample_hash"), repetition), row
+
     def _trial(
         self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
     ) -> ImportedTrial:
@@ -282,7 +281,7 @@ class _File:
             scores.setdefault(scorer, {})[metric] = value
 
         metadata, asked = row.at("metadata"), row.at("input")
-        reference = [text for text in _texts(asked.raw.get("reference")) if text]
+        reference = [text for text in _texts(asked.get("reference")) if text]
         repetition = metadata.text("karat.repetition") or ""
         return ImportedTrial(
             sample=row.text("sample_id") or "",
@@ -294,34 +293,24 @@ class _File:
             else number,
             reply=_reply(row),
             seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
-            failure=None if error is None else failure(error),
+            failure=failure(error),
             scores=[]
             if error
             else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
             metadata={
-                key: value for key, value in metadata.raw.items() if not key.startswith("karat.")
+                key: value for key, value in metadata.items() if not key.startswith("karat.")
             },
             detail={
-                "formatted": asked.raw.get("formatted"),
-                "choices": asked.raw.get("choices"),
-                "messages": row.raw.get("messages"),
-                "answer_attribution": row.raw.get("answer_attribution"),
+                "formatted": asked.get("formatted"),
+                "choices": asked.get("choices"),
+                "messages": row.get("messages"),
+                "answer_attribution": row.get("answer_attribution"),
                 "is_correct": {
-                    name: entry.at("evaluation").raw.get("is_correct")
+                    name: entry.at("evaluation").get("is_correct")
                     for (_, name), entry in metrics.items()
                 },
             },
         )
-
-
-def _key(row: Json) -> Hashable:
-    """What the instances of one answer have in common (of several answers, if the repetition is not
-    given).
-    """
-    sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
-    if sample is None:
-        return _NO_SAMPLE
-    return (_condition(row), sample, row.text("sample_hash"), repetition)
 
 
 def _condition(row: Json) -> str:
@@ -345,7 +334,7 @@ def _texts(value: object) -> list[str]:
 def _reply(row: Json) -> Reply | None:
     messages, usage = row.list("messages"), row.at("token_usage")
     replies = [message for message in messages if message.text("role") == "assistant"]
-    texts = _texts(row.at("output").raw.get("raw")) or [
+    texts = _texts(row.at("output").get("raw")) or [
         text for message in replies if (text := message.text("content"))
     ]
     if not texts:
@@ -353,23 +342,18 @@ def _reply(row: Json) -> Reply | None:
     traces = [text for message in replies if (text := message.text("reasoning_trace"))]
     results = {}
     for message in messages:
-        for call in _texts(message.raw.get("tool_call_id")):
+        for call in _texts(message.get("tool_call_id")):
             results[call] = message.text("content")
 
-    ends = []
+    answer = None
     for attribution in row.list("answer_attribution"):
         if attribution.flag("is_terminal"):
-            ends.append(attribution)
-
-    if ends:
-        answer = ends[-1].text("extracted_value")
-    else:
-        answer = None
+            answer = attribution.text("extracted_value")
 
     return Reply(
-        text=texts[0] if row.at("output").raw else texts[-1],
+        text=texts[0] if row.at("output") else texts[-1],
         answer=None if answer in texts else answer,
-        reasoning="\n".join(_texts(row.at("output").raw.get("reasoning_trace")) or traces) or None,
+        reasoning="\n".join(_texts(row.at("output").get("reasoning_trace")) or traces) or None,
         tool_calls=tuple(
             _call(call, results) for message in replies for call in message.list("tool_calls")
         ),
@@ -387,16 +371,13 @@ def _reply(row: Json) -> Reply | None:
 def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
     name = call.text("name") or ""
     mcp = _MCP.fullmatch(name)
+    server = None
     if mcp:
-        tool = mcp[2]
-        server = mcp[1]
-    else:
-        tool = name
-        server = None
+        server, name = mcp.groups()
 
     return ToolCall(
-        tool=tool,
+        tool=name,
         server=server,
-        input=call.at("arguments").raw,
+        input=call.at("arguments"),
         result=results.get(call.text("id") or ""),
     )

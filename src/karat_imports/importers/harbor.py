@@ -95,11 +95,11 @@ class Harbor:
         for trial in sorted(trials.values(), key=lambda trial: (trial.started, trial.name)):
             datasets.setdefault(trial.dataset, []).append(trial)
         for dataset, of_dataset in datasets.items():
-            # The first trial of each
-            of_condition = {trial.identity: trial for trial in reversed(of_dataset)}
-            order = [*dict.fromkeys(trial.identity for trial in of_dataset)]
-            shown = unique([of_condition[one].condition for one in order])
-            names = dict(zip(order, shown, strict=True))
+            firsts: dict[str, _Trial] = {}  # of each condition
+            for trial in of_dataset:
+                firsts.setdefault(trial.identity, trial)
+            shown = unique([first.condition for first in firsts.values()])
+            names = dict(zip(firsts, shown, strict=True))
             metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
             folders = [*(job.name for job in jobs), of_dataset[0].path.absolute().parent.name]
             yield ImportedRun(
@@ -107,10 +107,8 @@ class Harbor:
                 tool="harbor",
                 trials=_trials(of_dataset, names, metrics, findings),
                 conditions={
-                    names[one]: ImportedCondition(
-                        model=of_condition[one].model, detail=of_condition[one].settings
-                    )
-                    for one in order
+                    names[identity]: ImportedCondition(model=first.model, detail=first.settings)
+                    for identity, first in firsts.items()
                 },
                 metrics=metrics,
                 dataset=dataset,
@@ -229,19 +227,13 @@ def _light(path: Path) -> _Trial:
     task = row.text("task_name")
     if task is None:
         raise bad_file(path, "is no result of a trial: it has no task_name")
-    trajectory = _trajectory(path)
-    if trajectory is None:
-        asked = None
-    else:
-        asked = _asked(trajectory)
-
     name = info.text("name") or agent.text("name", "import_path") or "agent not named"
     model = agent.text("model_name") or info.at("model_info").text("name")
     settings: JsonObject = {
         "agent": name,
         "version": info.text("version"),
         "kwargs": {
-            key: value for key, value in agent.at("kwargs").raw.items() if not sounds_secret(key)
+            key: value for key, value in agent.at("kwargs").items() if not sounds_secret(key)
         },
         "timeout_multiplier": row.at("config").number("timeout_multiplier"),
     }
@@ -255,15 +247,17 @@ def _light(path: Path) -> _Trial:
         identity=digest([settings, model]),
         model=model,
         settings=settings,
-        asked=asked,
+        asked=_asked(_trajectory(path)),
     )
 
 
-def _asked(trajectory: Path) -> str | None:
+def _asked(trajectory: Path | None) -> str | None:
     """The first message of the user. What cannot be read here is counted with the steps."""
+    if trajectory is None:
+        return None
     try:
         for _, step in items(trajectory, "steps", findings=Findings()):
-            if step.text("source") == "user" and (text := spoken(step.raw.get("message"))):
+            if step.text("source") == "user" and (text := spoken(step.get("message"))):
                 return text
     except BadDataset:
         return None
@@ -314,7 +308,7 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
     if trial.path.name == "result.json":
         row, trajectory = document(trial.path), _trajectory(trial.path)
     else:
-        row, trajectory = Json({}), trial.path
+        row, trajectory = Json(), trial.path
 
     if (trial.path.parent / "steps").is_dir():
         findings.left_out("trajectories of the steps of a trial", trial.name)
@@ -325,22 +319,17 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
     # The rewards of a trial; None: the verifier gave none
     rewards = row.at("verifier_result", "rewards")
     values: dict[str, float | bool | None] = {}
-    for name in rewards.raw:
+    for name in rewards:
         values[name] = rewards.number(name)
-        if values[name] is None and rewards.raw[name] is not None:
+        if values[name] is None and rewards[name] is not None:
             findings.unreadable("reward that is not a number", trial.name)
 
-    if not values:
-        score = None
-    else:
-        score = ImportedScore(scorer=_SCORER, values=values)
-
-    failed = _failure(row.at("exception_info"), scored=score is not None)
+    scores = []
+    if values:
+        scores.append(ImportedScore(scorer=_SCORER, values=values))
     reply = None
-    if trajectory is not None or context.raw or row.at("verifier_result").raw:
+    if trajectory is not None or context or row.at("verifier_result"):
         reply = _reply(trial, context, path)
-    if failed is not None and failed.stage == "score" and reply is None:
-        failed = msgspec.structs.replace(failed, stage="agent", scorer=None)
 
     return ImportedTrial(
         sample=trial.task,
@@ -349,11 +338,11 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         reply=reply,
         started=utc(execution.text("started_at")) or trial.started or None,
         seconds=seconds_between(execution, "started_at", "finished_at"),
-        failure=failed,
-        scores=[] if score is None else [score],
+        failure=_failure(row.at("exception_info"), answered=reply is not None, scored=bool(scores)),
+        scores=scores,
         detail={
             **row.without("config", "agent_result", "verifier_result", "task_name"),
-            "metadata": context.raw.get("metadata"),
+            "metadata": context.get("metadata"),
             "trajectory": path.head.without("steps", "final_metrics"),
         },
     )
@@ -363,7 +352,7 @@ class _Path:
     """The trajectory of a trial, empty if there is none: the last answer, and the calls."""
 
     def __init__(self, path: Path | None, findings: Findings) -> None:
-        self.head = Json({})
+        self.head = Json()
         self.text: str | None = None
         self.reasoning: str | None = None
         self.calls: tuple[ToolCall, ...] = ()
@@ -383,23 +372,23 @@ class _Path:
                             Call(
                                 id=call.text("tool_call_id"),
                                 tool=call.text("function_name") or "",
-                                input=arguments(call.raw.get("arguments")),
+                                input=arguments(call.get("arguments")),
                             )
                             for call in step.list("tool_calls")
                         ],
                         results=[
-                            (result.text("source_call_id"), spoken(result.raw.get("content")) or "")
+                            (result.text("source_call_id"), spoken(result.get("content")) or "")
                             for result in step.at("observation").list("results")
                         ],
                     )
                 )
                 if step.text("source") == "agent":
-                    self.text = spoken(step.raw.get("message")) or self.text
+                    self.text = spoken(step.get("message")) or self.text
                     self.reasoning = step.text("reasoning_content") or self.reasoning
         except BadDataset as error:
             findings.unreadable(f"trajectory: {error.faults[0].message}", path.parent.parent.name)
 
-        if self.head.raw.get("subagent_trajectories"):
+        if self.head.get("subagent_trajectories"):
             findings.left_out("trajectories of subagents", path.parent.parent.name)
         self.calls = tool_calls(chat)
 
@@ -418,7 +407,10 @@ def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
     dollars = context.number("cost_usd", low=0)
     if dollars is None:
         dollars = final.number("total_cost_usd", low=0)
-    reply = Reply(
+    stop_reason = None
+    if path.text is None:
+        stop_reason = "not_recorded"
+    return Reply(
         text=path.text or "",
         reasoning=path.reasoning,
         tool_calls=path.calls,
@@ -426,13 +418,11 @@ def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
         dollars=dollars,
         model=trial.model,
         agent=" ".join(filter(None, (settings.text("agent"), settings.text("version")))),
+        stop_reason=stop_reason,
     )
-    if path.text is None:
-        return msgspec.structs.replace(reply, stop_reason="not_recorded")
-    return reply
 
 
-def _failure(exception: Json, *, scored: bool) -> ImportedFailure | None:
+def _failure(exception: Json, *, answered: bool, scored: bool) -> ImportedFailure | None:
     """Why a trial has no answer or no reward.
 
     An agent that ran out of time and was verified all the same is scored, as in Harbor; what else
@@ -447,7 +437,7 @@ def _failure(exception: Json, *, scored: bool) -> ImportedFailure | None:
         return failure(message)
     if cls == "limit" and scored:
         return None
-    if cls == "judge":
+    if cls == "judge" and answered:
         return ImportedFailure(cls=cls, kind=slug, message=message, stage="score", scorer=_SCORER)
 
     return ImportedFailure(cls=cls, kind=slug, message=message)

@@ -242,9 +242,7 @@ class Inspect:
                 ],
                 stated=[_stated(name, same) for name, same in conditions.items()],
                 versions={
-                    name: version
-                    for name, version in packages.raw.items()
-                    if isinstance(version, str)
+                    name: version for name, version in packages.items() if isinstance(version, str)
                 },
             )
 
@@ -258,7 +256,7 @@ class _Log:
             with opened(path) as file:
                 archive = _archive(file)
                 if archive is None:
-                    self.header = msgspec.convert(document(path, "samples").raw, _Header)
+                    self.header = msgspec.convert(document(path, "samples"), _Header)
                 else:
                     names = [
                         name
@@ -279,14 +277,14 @@ class _Log:
             self.spec.text("model"),
             self.spec.at("dataset").text("name", "location") or "",
         )
-        ids = self.spec.at("dataset").raw.get("sample_ids")
+        ids = self.spec.at("dataset").get("sample_ids")
         self.epochs = min(self.spec.at("config").count("epochs") or 1, _MOST_EPOCHS)
         self.places = {
             str(name): place for place, name in enumerate(ids if isinstance(ids, list) else ())
         }
 
     def note_reducers(self) -> None:
-        reducers = self.spec.at("config").raw.get("epochs_reducer") or ["mean"]
+        reducers = self.spec.at("config").get("epochs_reducer") or ["mean"]
         if reducers != ["mean"]:
             self.findings.note(
                 f"{self.path.name} reduces epochs by {_written(reducers)}; karat takes their mean"
@@ -311,7 +309,7 @@ class _Log:
         """The name of a number in an object that a scorer gave, or of its only number; karat's own
         are kept.
         """
-        if key == scorer or "karat" in self.spec.at("packages").raw:
+        if key == scorer or "karat" in self.spec.at("packages"):
             return key
         return f"{scorer}.{key}"
 
@@ -415,22 +413,22 @@ def _settings(log: _Log) -> JsonObject:
     """
     spec, steps = (
         log.spec,
-        [(step.text("solver") or "", step.at("params").raw) for step in log.plan.list("steps")],
+        [(step.text("solver") or "", step.at("params")) for step in log.plan.list("steps")],
     )
     limits = {}
-    for key, value in spec.at("config").raw.items():
+    for key, value in spec.at("config").items():
         if key in _LIMITS and value is not None:
             limits[key] = value
 
     return {
-        **spec.at("task_args").raw,
-        "task_version": spec.raw.get("task_version"),
+        **spec.at("task_args"),
+        "task_version": spec.get("task_version"),
         "solver": spec.text("solver") or " + ".join(solver for solver, _ in steps),
-        **{f"solver.{key}": value for key, value in spec.at("solver_args").raw.items()},
+        **{f"solver.{key}": value for key, value in spec.at("solver_args").items()},
         **{f"{solver}.{key}": value for solver, params in steps for key, value in params.items()},
-        **{f"model.{key}": value for key, value in spec.at("model_args").raw.items()},
-        **spec.at("model_generate_config").raw,
-        **log.plan.at("config").raw,
+        **{f"model.{key}": value for key, value in spec.at("model_args").items()},
+        **spec.at("model_generate_config"),
+        **log.plan.at("config"),
         **limits,
     }
 
@@ -464,7 +462,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
     ]
     alike: dict[tuple[str, str], list[list[_Log]]] = {}
     for name, setting, same in zip(names, settings, attempts.values(), strict=True):
-        of_code = same[0].spec.raw.get("revision"), sorted(same[0].places) or str(same[0].path)
+        of_code = same[0].spec.get("revision"), sorted(same[0].places) or str(same[0].path)
         alike.setdefault((name, _written([setting, *of_code])), []).append(same)
 
     if len({_written(setting) for setting in settings}) < len(alike):
@@ -638,11 +636,7 @@ class _Trial:
         before: set[str] = set()
         for message in sample.chat:
             before.update(str(call.get("id")) for call in message.tool_calls or ())
-        results = {}
-        for message in sample.messages:
-            if message.role == "tool":
-                results[message.tool_call_id] = message
-
+        results = {one.tool_call_id: one for one in sample.messages if one.role == "tool"}
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name, arguments, result = (
                 str(call.get("id")),

@@ -86,10 +86,10 @@ def _trials(
         sample = ".".join(filter(None, (case.text("classname"), case.text("name")))) or "test"
 
         failed, broke = case.at("failure"), case.at("error")
-        if any(case.raw.get(kind) for kind in _RERUNS):
+        if any(case.get(kind) for kind in _RERUNS):
             findings.left_out("earlier attempts of a test that was run again", sample)
         lost: ImportedFailure | None = None
-        if broke.raw and not failed.raw:
+        if broke and not failed:
             said = (broke.text("type"), broke.text("message") or broke.text("text"))
             lost = failure(": ".join(filter(None, said)) or "error")
 
@@ -97,10 +97,10 @@ def _trials(
         reply = Reply(text="", stop_reason="not_recorded")
         score = ImportedScore(
             scorer="junit",
-            values={"pass": not failed.raw},
+            values={"pass": not failed},
             reasons={"pass": failed.text("text", "message")},
         )
-        answered = lost is None and not case.at("skipped").raw
+        answered = lost is None and not case.at("skipped")
         yield ImportedTrial(
             sample=sample,
             question=sample,
@@ -171,7 +171,7 @@ class _Report:
                 self.stated = (self.stated or 0) + int(tests[:12])
             self._suites.append(Json(dict(attributes)))
         elif name == "testcase":
-            suite = next(reversed(self._suites), Json({}))
+            suite = next(reversed(self._suites), Json())
             self._size = 0
             self._case = {
                 "suite": suite.text("name"),

@@ -84,9 +84,9 @@ def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
 def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Row]]:
     """The trace, the observation or the score in a record, and what is in the trace."""
     # The same with keys in snake case: exports differ
-    row = Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
+    row = Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.items()})
     trace = row.text("trace_id")
-    if "data_type" in row.raw or ("string_value" in row.raw and "type" not in row.raw):
+    if "data_type" in row or ("string_value" in row and "type" not in row):
         if trace is None:
             found.left_out("score of a session or of a dataset's run", place)
         elif row.text("data_type") in ("TEXT", "CORRECTION"):
@@ -95,14 +95,14 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Ro
             yield place, trace, Row("score", row)
     elif trace is not None and row.text("id"):
         yield place, trace, Row("observation", row)
-    elif (own := row.text("id")) is not None and "timestamp" in row.raw:
+    elif (own := row.text("id")) is not None and "timestamp" in row:
         yield place, own, Row("trace", Json(row.without("observations", "scores")))
         for kind in ("observations", "scores"):
             inner = row.list(kind)
-            if row.raw.get(kind) and not inner:
+            if row.get(kind) and not inner:
                 found.left_out(f"{kind} of a trace that are not in the file", place)
             for part in inner:
-                yield from _rows(place, Json({"trace_id": own, **part.raw}), found)
+                yield from _rows(place, Json({"trace_id": own, **part}), found)
     else:
         found.lose("record that is no trace, observation or score", place)
 
@@ -140,7 +140,7 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
         started = moment(trace.text("timestamp"))
         ended = [span.ended for span in top if span.ended is not None]
         latency = numeric(trace, "latency")
-        output, error = unpacked(trace.raw.get("output")), None
+        output, error = unpacked(trace.get("output")), None
         if output is None or output == "":
             error = next((span.error for span in top if span.error is not None), None)
         session = trace.text("session_id")
@@ -151,9 +151,9 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
             id=f"trace {trace.text('id')}",
             started=started,
             ended=end,
-            input=messages(trace.raw.get("input")),
+            input=messages(trace.get("input")),
             output=messages(output),
-            asked=plain(trace.raw.get("input")),
+            asked=plain(trace.get("input")),
             answered=answer_in(output),
             agent=_named(trace, "name"),
             dollars=numeric(trace, "total_cost") or None,  # 0 where no price is known
@@ -175,7 +175,7 @@ def _named(row: Json, key: str) -> str | None:
 
 def _observation(row: Json) -> Span:
     kind: Kind = _KINDS.get((row.text("type") or "").upper(), "other")
-    heard, said, error, call = row.raw.get("input"), row.raw.get("output"), None, None
+    heard, said, error, call = row.get("input"), row.get("output"), None, None
     if row.text("level") == "ERROR":
         error = row.text("status_message") or "error"
     if kind == "tool":
@@ -190,7 +190,7 @@ def _observation(row: Json) -> Span:
     if kind == "agent":
         agent = _named(row, "name")
 
-    details: JsonObject = Json(unpacked(row.raw.get("cost_details"))).raw
+    details: JsonObject = Json(unpacked(row.get("cost_details")))
     known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
     return Span(
         id=row.text("id") or "",
@@ -214,12 +214,12 @@ def _observation(row: Json) -> Span:
 
 def _usage(row: Json) -> Usage | None:
     """Tokens: those of the input and the output have several entries, which add up."""
-    details = Json(unpacked(row.raw.get("usage_details")))
-    usage = Json(unpacked(row.raw.get("usage")))
-    if details.raw:
+    details = Json(unpacked(row.get("usage_details")))
+    usage = Json(unpacked(row.get("usage")))
+    if details:
         sums: dict[str, int | None] = {}
         for name, part in (("input_tokens", "input"), ("output_tokens", "output")):
-            counts = [whole(details, key) for key in details.raw if part in key]
+            counts = [whole(details, key) for key in details if part in key]
             sums[name] = sum(filter(None, counts)) if counts and None not in counts else None
 
         return Usage(**sums, cache_read_tokens=whole(details, *_CACHED))

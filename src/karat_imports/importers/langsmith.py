@@ -72,7 +72,7 @@ def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
     examples: dict[str, str] = {}  # id → the reference output
     owners: dict[str, str] = {}  # run → trace
     for _, trace, row in rows_of(files, _rows, Findings()):
-        if row.kind == "example" and (golden := answer_in(row.of.raw.get("outputs"))):
+        if row.kind == "example" and (golden := answer_in(row.of.get("outputs"))):
             examples[row.of.text("id") or ""] = golden
         if row.kind == "run":
             owners[row.of.text("id", "run_id") or ""] = trace
@@ -93,22 +93,22 @@ def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
 
 def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Row]]:
     """The runs, examples and feedback in a record."""
-    if row.at("run").raw and "run_type" not in row.raw:  # a row of an experiment
+    if row.at("run") and "run_type" not in row:  # a row of an experiment
         run = row.at("run")
         id_ = run.text("id") or place
-        yield from _rows(place, Json({"id": id_, "run_type": "chain", **run.raw}), found)
-        if row.at("example").raw:
-            yield from _rows(place, Json({"dataset_id": "", **row.at("example").raw}), found)
+        yield from _rows(place, Json({"id": id_, "run_type": "chain", **run}), found)
+        if row.at("example"):
+            yield from _rows(place, Json({"dataset_id": "", **row.at("example")}), found)
         for feedback in row.at("evaluation_results").list("results"):
-            yield place, id_, Row("feedback", Json({"run_id": id_, **feedback.raw}))
-    elif "run_type" in row.raw and (own := row.text("id", "run_id")) is not None:
+            yield place, id_, Row("feedback", Json({"run_id": id_, **feedback}))
+    elif "run_type" in row and (own := row.text("id", "run_id")) is not None:
         trace = row.text("trace_id") or own
         yield place, trace, Row("run", Json(row.without("child_runs")))
         for child in row.list("child_runs"):
-            yield from _rows(place, Json({"trace_id": trace, **child.raw}), found)
-    elif "key" in row.raw and ("run_id" in row.raw or "trace_id" in row.raw):
+            yield from _rows(place, Json({"trace_id": trace, **child}), found)
+    elif "key" in row and ("run_id" in row or "trace_id" in row):
         yield place, row.text("trace_id", "run_id") or "", Row("feedback", row)
-    elif "dataset_id" in row.raw and row.text("id") is not None:
+    elif "dataset_id" in row and row.text("id") is not None:
         yield place, "", Row("example", row)
     else:
         found.lose("record that is no run, example or feedback", place)
@@ -118,10 +118,10 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
     feedback: dict[str, list[ImportedScore]] = {}
     for row in rows:
         if row.kind == "feedback":
-            value = row.of.raw.get("score")
+            value = row.of.get("score")
             if not isinstance(value, bool):
                 value = numeric(row.of, "score")
-            source = Json(unpacked(row.of.raw.get("feedback_source")))
+            source = Json(unpacked(row.of.get("feedback_source")))
             feedback.setdefault(row.of.text("run_id") or "", []).append(
                 scored(
                     row.of.text("key") or "feedback",
@@ -130,7 +130,7 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
                     reason=row.of.text("comment"),
                     detail={
                         "source": source.text("type"),
-                        "correction": row.of.raw.get("correction"),
+                        "correction": row.of.get("correction"),
                     },
                 )
             )
@@ -145,8 +145,8 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
 
 
 def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
-    heard, said = unpacked(row.raw.get("inputs")), unpacked(row.raw.get("outputs"))
-    extra = Json(unpacked(row.raw.get("extra")))
+    heard, said = unpacked(row.get("inputs")), unpacked(row.get("outputs"))
+    extra = Json(unpacked(row.get("extra")))
     kind: Kind = _KINDS.get(row.text("run_type") or "", "other")
     error, parent, call = row.text("error"), row.text("parent_run_id"), None
     if error is None and row.text("status") == "error":
@@ -168,7 +168,7 @@ def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
     if not input_tokens and not output_tokens:  # 0 where they are not known
         usage = None
     else:
-        details = Json(unpacked(row.raw.get("prompt_token_details")))
+        details = Json(unpacked(row.get("prompt_token_details")))
         usage = Usage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -201,7 +201,7 @@ def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
 
 def _stats(row: Json) -> Iterator[ImportedScore]:
     """The means of a run's feedback, where the feedback itself is not in the files."""
-    stats = Json(unpacked(row.raw.get("feedback_stats")))
-    for key in stats.raw:
+    stats = Json(unpacked(row.get("feedback_stats")))
+    for key in stats:
         of_key = stats.at(key)
-        yield scored(key, numeric(of_key, "avg"), detail=of_key.raw)
+        yield scored(key, numeric(of_key, "avg"), detail=of_key)

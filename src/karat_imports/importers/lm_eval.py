@@ -108,7 +108,7 @@ class LmEval:
             named = dict(zip(names, files, strict=True))
             directions = [file.results.at("higher_is_better", task) for file in files]
             lower = dict.fromkeys(
-                name for better in directions for name in better.raw if better.flag(name) is False
+                name for better in directions for name in better if better.flag(name) is False
             )
             filters = {name for file in files for name in file.filters}
             version = files[0].results.text("lm_eval_version")
@@ -128,8 +128,7 @@ class LmEval:
                 created=utc(files[0].results.number("date", low=0)),
                 versions={"lm_eval": version} if version else {},
                 detail={
-                    file.path.name: {"results": file.results.at("results", task).raw}
-                    for file in files
+                    file.path.name: {"results": file.results.at("results", task)} for file in files
                 },
             )
 
@@ -144,7 +143,7 @@ def _opened(path: Path, findings: Findings) -> list[_Samples]:
             "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples",
         )
 
-    absent = set(files[0].results.at("n-samples").raw) - {file.task for file in files}
+    absent = set(files[0].results.at("n-samples")) - {file.task for file in files}
     if absent:
         findings.note(
             f"{path.name} has results of tasks without samples here: {some_of(sorted(absent))}"
@@ -158,16 +157,12 @@ class _Samples:
 
     def __init__(self, path: Path) -> None:
         named, beside = _SAMPLES.fullmatch(path.name), LmEval.beside(path)
-        self.path, self.task, self.stamp = (
-            path,
-            named[1] if named else path.stem,
-            named[2] if named else "",
-        )
-        if named and beside:
+        self.path, self.task, self.stamp = path, path.stem, ""
+        if named:
+            self.task, self.stamp = named.groups()
+        self.results = Json()
+        if beside:
             self.results = document(beside[0])
-        else:
-            self.results = Json({})
-
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {
@@ -175,7 +170,7 @@ class _Samples:
             for item in combined
             if item.text("aggregation") not in (None, "mean", "nanmean")
         }
-        keys = self.results.at("results", self.task).raw
+        keys = self.results.at("results", self.task)
         self.filters = {
             filtered for _, comma, filtered in (key.partition(",") for key in keys) if comma
         }
@@ -184,7 +179,7 @@ class _Samples:
         """The number of documents and the means in the results file."""
         means: dict[tuple[str, str], float] = {}
         of_task = self.results.at("results", self.task)
-        for key in of_task.raw:
+        for key in of_task:
             metric, comma, filtered = key.partition(",")
             mean = of_task.number(key)
             if comma and mean is not None:
@@ -196,14 +191,13 @@ class _Samples:
     def condition(self) -> ImportedCondition:
         results = self.results
         detail = {
-            key: results.raw.get(key)
-            for key in ("config", "chat_template_sha", "fewshot_as_multiturn")
+            key: results.get(key) for key in ("config", "chat_template_sha", "fewshot_as_multiturn")
         }
         return ImportedCondition(
             model=results.text("model_name"),
             system_prompt=results.text("system_instruction"),
-            detail={**detail, "num_fewshot": results.at("n-shot").raw.get(self.task)}
-            if results.raw
+            detail={**detail, "num_fewshot": results.at("n-shot").get(self.task)}
+            if results
             else {},
         )
 
@@ -231,9 +225,9 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
 def _score(
     filtered: str, row: Json, place: str, of_all: Set[str], findings: Findings
 ) -> ImportedScore:
-    listed = row.raw.get("metrics")
+    listed = row.get("metrics")
     names = [
-        name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)
+        name for name in (listed if isinstance(listed, list) else row) if isinstance(name, str)
     ]
     values: dict[str, float | bool | None] = {}
     parts: JsonObject = {}
@@ -242,13 +236,13 @@ def _score(
         if value is not None and name not in _NOT_METRICS | of_all:
             values[_metric(filtered, name)] = value
         elif name not in _NOT_METRICS:
-            parts[name] = row.raw.get(name)
+            parts[name] = row.get(name)
             findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
 
     if filtered == "none":
         answers = {}
     else:
-        answers = {"filtered": row.raw.get("filtered_resps")}
+        answers = {"filtered": row.get("filtered_resps")}
 
     return ImportedScore(
         scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True
@@ -258,18 +252,10 @@ def _score(
 def _trial(
     condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]
 ) -> ImportedTrial:
-    doc, requests = row.at("doc"), _requests(row.raw.get("arguments"))
-    responses = row.raw.get("resps")
-    if isinstance(responses, list):
-        flat = []
-        for first in responses:
-            if isinstance(first, list) and first:
-                flat.append(first[0])
-            else:
-                flat.append(first)
-    else:
-        flat = []
-
+    doc, responses = row.at("doc"), row.get("resps")
+    # before version 0.4.5, requests and their arguments were lists
+    requests = [*filter(None, map(_values, _values(row.get("arguments"))))]
+    flat = [next(iter(_values(response)), response) for response in _values(responses)]
     if requests:
         prompt = str(requests[0][0])
     else:
@@ -278,7 +264,7 @@ def _trial(
     key = asked(doc)
     target, detail = (
         row.shown("target"),
-        {"prompt": prompt, "target": row.raw.get("target"), "responses": responses},
+        {"prompt": prompt, "target": row.get("target"), "responses": responses},
     )
     if flat:
         text = Json({"text": flat[0]}).shown("text")
@@ -293,16 +279,11 @@ def _trial(
             choices[best],
             [list(pair) for pair in zip(choices, chances, strict=True)],
         )
-        if (
-            target is not None
-            and target.isdecimal()
-            and len(target) < 9
-            and int(target) < len(choices)
-        ):
-            target = choices[int(target)]
+        by_number = {str(number): choice for number, choice in enumerate(choices)}
+        target = by_number.get(target or "", target)
 
     if key:
-        question = str(doc.raw[key])
+        question = str(doc[key])
     else:
         question = prompt or sample
 
@@ -324,25 +305,13 @@ def _trial(
     )
 
 
-def _requests(value: object) -> list[list[object]]:
-    """The arguments of each request: an object of objects; before version 0.4.5, a list of
-    lists.
-    """
+def _values(value: object) -> list[object]:
+    """The values of an object or a list; none of anything else."""
     if isinstance(value, dict):
-        requests = list(value.values())
-    elif isinstance(value, list):
-        requests = value
-    else:
-        requests = []
-
-    arguments = []
-    for request in requests:
-        if isinstance(request, dict):
-            arguments.append(list(request.values()))
-        else:
-            arguments.append(request)
-
-    return [values for values in arguments if isinstance(values, list) and values]
+        return [*value.values()]
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _log_likelihood(response: object) -> float | None:

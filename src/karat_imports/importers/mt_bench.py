@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,12 +25,13 @@ from karat.importers import (
 from karat.records import Metric, Reply
 from karat_imports.importers._reading import (
     Json,
-    lines,
+    grouped,
+    lines_with,
     recognized,
     repeats,
     utc,
 )
-from karat_imports.importers._traces import grouped, named_after
+from karat_imports.importers._traces import named_after
 
 __all__ = ["MtBench"]
 
@@ -82,18 +84,11 @@ def _trials(
     metrics: dict[str, Sequence[Metric]],
     findings: Findings,
 ) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, Json]]:
-        for path in files:
-            for place, row in lines(path, found):
-                if (id_ := row.shown("question_id")) is None:
-                    found.lose("line without a question_id", place)
-                else:
-                    yield place, id_, row
-
     kinds: set[str] = set()
-    for place, of_question in grouped(rows, findings):
-        questions = [row for row in of_question if isinstance(row.raw.get("turns"), list)]
-        asked = next(iter(questions), Json({}))
+    rows = partial(lines_with, "question_id", files)
+    for place, id_, of_question in grouped(rows, findings):
+        questions = [row for row in of_question if isinstance(row.get("turns"), list)]
+        asked = next(iter(questions), Json())
         judged: dict[tuple[str, int], list[ImportedScore]] = {}
         for row in of_question:
             for model, turn, score in _judgments(row, place, findings):
@@ -102,11 +97,11 @@ def _trials(
 
         if not questions:
             findings.note("questions are named by their ids: pass question.jsonl, too")
-        answers = [row for row in of_question if isinstance(row.raw.get("choices"), list)]
+        answers = [row for row in of_question if isinstance(row.get("choices"), list)]
         for row in answers:
             model = row.text("model_id") or "not named"
             conditions.setdefault(model, ImportedCondition(model=model))
-            yield from _of_answer(row, asked, model, judged)
+            yield from _of_answer(row, asked, (id_, model), judged)
 
         if judged:
             findings.left_out("judgments of answers that are not in the files", place)
@@ -119,11 +114,14 @@ def _trials(
 def _of_answer(
     row: Json,
     asked: Json,
-    model: str,
+    of: tuple[str, str],
     judged: dict[tuple[str, int], list[ImportedScore]],
 ) -> Iterator[ImportedTrial]:
-    """Each turn of each choice; the judges saw the first choice only."""
-    id_ = row.shown("question_id") or ""
+    """Each turn of each choice; the judges saw the first choice only.
+
+    `of`: the id of the question, and the model.
+    """
+    id_, model = of
     for repetition, choice in enumerate(row.list("choices")):
         for turn, said in enumerate(_texts(choice, "turns"), start=1):
             scores = []
@@ -154,12 +152,12 @@ def _of_answer(
                 started=utc(row.number("tstamp")),
                 scores=numbered,
                 metadata={"question_id": id_, "turn": turn, "category": asked.text("category")},
-                detail={"answer_id": row.raw.get("answer_id")},
+                detail={"answer_id": row.get("answer_id")},
             )
 
 
 def _texts(row: Json, key: str) -> list[str]:
-    values = row.raw.get(key)
+    values = row.get(key)
     if not isinstance(values, list):
         return []
     return [value if isinstance(value, str) else "" for value in values]
@@ -177,7 +175,7 @@ def _judgments(
     row: Json, place: str, findings: Findings
 ) -> Iterator[tuple[str, int, ImportedScore]]:
     """Model, turn and score in a judgment of one answer, or of a pair."""
-    judge, turn = row.raw.get("judge"), row.count("turn") or 1
+    judge, turn = row.get("judge"), row.count("turn") or 1
     if not isinstance(judge, list) or not judge:
         return
     named, detail = str(judge[0]), {"prompt": judge[-1]}
@@ -196,7 +194,7 @@ def _judgments(
         )
         return
 
-    games = [row.text(key) for key in ("g1_winner", "g2_winner") if key in row.raw]
+    games = [row.text(key) for key in ("g1_winner", "g2_winner") if key in row]
     for side in ("model_1", "model_2"):
         if (model := row.text(side)) is None:
             findings.lose("judgment without its models", place)
@@ -218,6 +216,6 @@ def _judgments(
                 values={"win": value},
                 judge=named,
                 reasons={"win": row.text("g1_judgment")},
-                detail={**detail, "against": row.raw.get(other)},
+                detail={**detail, "against": row.get(other)},
             ),
         )

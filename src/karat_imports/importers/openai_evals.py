@@ -15,7 +15,6 @@ from typing import ClassVar
 from karat.importers import (
     Findings,
     ImportedCondition,
-    ImportedFailure,
     ImportedRun,
     ImportedScore,
     ImportedTrial,
@@ -30,7 +29,7 @@ from karat_imports.importers._reading import (
     by_name,
     each_readable,
     failure,
-    groups,
+    grouped,
     items,
     lines,
     said_last,
@@ -119,15 +118,15 @@ class _Log:
     """A log of oaieval."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
-        self.path, self.spec, self.report = path, Json({}), None
+        self.path, self.spec, self.report = path, Json(), None
         for place, row in lines(path, findings):
-            if row.at("spec").raw:
+            if row.at("spec"):
                 self.spec = row.at("spec")
-            self.report = row.raw.get("final_report", self.report)
-            if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
+            self.report = row.get("final_report", self.report)
+            if row.text("sample_id") is None and not {"spec", "final_report"} & row.keys():
                 findings.lose("event without a sample_id", place)
 
-        models = self.spec.raw.get("completion_fns")
+        models = self.spec.get("completion_fns")
         if isinstance(models, list) and models:
             self.name = ", ".join(map(str, models))
         else:
@@ -135,17 +134,20 @@ class _Log:
 
     def stated(self, condition: str) -> Stated:
         """The accuracy in the final report."""
-        accuracy = Json({"report": self.report}).at("report").number("accuracy")
-        if accuracy is None:
-            means = {}
-        else:
-            means = {("match", "accuracy"): accuracy}
+        accuracy = Json(self.report).number("accuracy")
+        means = {}
+        if accuracy is not None:
+            means["match", "accuracy"] = accuracy
 
         return Stated(file=self.path.name, conditions=(condition,), means=means)
 
     def trials(self, condition: str) -> Iterator[ImportedTrial]:
-        for _, sample, events in groups(self.path, lambda row: row.text("sample_id"), Findings()):
-            yield _trial(str(sample), condition, events)
+        for _, sample, events in grouped(self._keyed, Findings()):
+            yield _trial(sample, condition, events)
+
+    def _keyed(self, findings: Findings) -> Iterator[tuple[str, str | None, Json]]:
+        for place, row in lines(self.path, findings):
+            yield place, row.text("sample_id"), row
 
 
 def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial:
@@ -153,25 +155,23 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     for event in events:
         of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
     matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
-    match, sampling = (group[0] if group else Json({}) for group in (matches, samplings))
+    match, sampling = (group[0] if group else Json() for group in (matches, samplings))
     scores = [
         ImportedScore(
             scorer="match",
             repeat=place,
             values={"accuracy": known.flag("correct")},
-            detail=known.raw,
+            detail=known,
             offline=True,
         )
         for place, known in enumerate(matches)
     ]
-    metrics = {}
+    metrics = Json()
     for known in of_type.get("metrics", []):
-        for key, value in known.raw.items():
-            metrics[key] = value
-
+        metrics.update(known)
     if metrics:
         scores.append(_metrics(metrics))
-    sampled = sampling.raw.get("sampled")
+    sampled = sampling.get("sampled")
     text = match.text("sampled") or Json(
         {"": sampled[0] if isinstance(sampled, list) and sampled else sampled}
     ).shown("")
@@ -186,24 +186,17 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
             tool_calls=tuple(
                 ToolCall(
                     tool=call.text("name") or "",
-                    input=call.at("arguments").raw,
+                    input=call.at("arguments"),
                     result=call.shown("return_value"),
                 )
                 for call in of_type.get("function_call", [])
             ),
         )
 
-    if "error" in of_type:
-        error = of_type["error"][0].text("message", "type")
-    else:
-        error = None
-
-    if error is not None and not scores:
-        failed = failure(error)
-    else:
-        failed = None
-
-    prompt = sampling.raw.get("prompt")
+    failed = None
+    if "error" in of_type and not scores:
+        failed = failure(of_type["error"][0].text("message", "type"))
+    prompt = sampling.get("prompt")
     return ImportedTrial(
         sample=sample,
         question=said_last(prompt) or sampling.shown("prompt") or sample,
@@ -215,20 +208,17 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
         scores=scores,
         detail={
             "prompt": prompt,
-            "events": [
-                event.raw for event in events if event.text("type") not in ("match", "metrics")
-            ],
+            "events": [event for event in events if event.text("type") not in ("match", "metrics")],
         },
     )
 
 
-def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
-    known = Json(dict(metrics))
-    values = {key: known.score(key) for key in metrics}
+def _metrics(metrics: Json) -> ImportedScore:
+    values = {key: metrics.score(key) for key in metrics}
     return ImportedScore(
         scorer="metrics",
         values={key: value for key, value in values.items() if value is not None},
-        labels={key: text for key in metrics if (text := known.text(key)) is not None},
+        labels={key: text for key in metrics if (text := metrics.text(key)) is not None},
     )
 
 
@@ -238,11 +228,10 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
     for path, head in pages.items():
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
+        elif _PAGE.match(head):
+            rows = items(path, "data", findings=findings)
         else:
-            if _PAGE.match(head):
-                rows = items(path, "data", findings=findings)
-            else:
-                rows = lines(path, findings)
+            rows = lines(path, findings)
 
         for place, row in rows:
             item, sample = row.at("datasource_item"), row.at("sample")
@@ -255,28 +244,17 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             if (run, model) not in names:
                 names[run, model] = f"{model} ({run})" if model in names.values() else model
             condition = names[run, model]
-            yield _of_item(
-                row,
-                item.at("item") if item.at("item").raw else item,
-                (identity, condition),
-            )
+            yield _of_item(row, item.at("item") or item, (identity, condition))
 
 
 def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     sample, key = row.at("sample"), asked(item)
     contents = [message.shown("content") for message in sample.list("output")]
+    text = None
     if contents:
         text = "\n".join(content for content in contents if content is not None)
-    else:
-        text = None
-
-    error = sample.at("error").text("message", "code")
-    if error is None:
-        failed: ImportedFailure | None = None
-    else:
-        failed = failure(error)
-
-    prompt = sample.raw.get("input")
+    failed = failure(sample.at("error").text("message", "code"))
+    prompt = sample.get("input")
     results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
     names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
     scores = [
@@ -289,17 +267,16 @@ def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     ]
     detail: JsonObject = {
         "prompt": prompt,
-        "id": row.raw.get("id"),
-        "status": row.raw.get("status"),
+        "id": row.get("id"),
+        "status": row.get("status"),
     }
     if key:
-        question = str(item.raw[key])
+        question = str(item[key])
     else:
         question = said_last(prompt) or at[0]
 
-    if text is None:
-        reply = None
-    else:
+    reply = None
+    if text is not None:
         reply = Reply(
             text=text,
             usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
@@ -318,6 +295,6 @@ def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
         metadata=item.without(key or ""),
         detail={
             **detail,
-            **{name: sample.raw.get(name) for name in ("temperature", "top_p", "seed")},
+            **{name: sample.get(name) for name in ("temperature", "top_p", "seed")},
         },
     )

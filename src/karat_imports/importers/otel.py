@@ -122,9 +122,9 @@ def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
 def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
     """Place, trace and row of everything in a file that belongs to a trace."""
     for place, whole in _objects(path, findings):
-        if "resourceSpans" not in whole.raw and "resourceLogs" not in whole.raw:
+        if "resourceSpans" not in whole and "resourceLogs" not in whole:
             found = [(whole, whole.at("resource"), False)]
-            if "resourceMetrics" in whole.raw:
+            if "resourceMetrics" in whole:
                 findings.left_out("metrics", place)
                 continue
         else:
@@ -145,7 +145,7 @@ def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
                     file=path,
                     id=_hex(id_ or ""),
                     of=row,
-                    resource=_attributes(resource.raw.get("attributes")),
+                    resource=_attributes(resource.get("attributes")),
                     is_log=is_log,
                 ),
             )
@@ -166,7 +166,7 @@ def _objects(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
             for key in ("resourceSpans", "resourceLogs"):
                 if f'"{key}"'.encode() in head or key == "resourceSpans":
                     for place, item in items(path, key, findings=findings):
-                        yield place, Json({key: [item.raw]})
+                        yield place, Json({key: [item]})
 
             return
 
@@ -188,7 +188,7 @@ def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:
 def _span(row: _Row, logged: Sequence[Event], prefix: str) -> Span:
     span, service = row.of, Json(row.resource)
     status = span.at("status")
-    failed = status.raw.get("code", status.raw.get("status_code")) in (
+    failed = status.get("code", status.get("status_code")) in (
         2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR",
     )  # fmt: skip
     name, error = service.text("service.name"), None
@@ -206,11 +206,11 @@ def _span(row: _Row, logged: Sequence[Event], prefix: str) -> Span:
         agent=name and " ".join(filter(None, (name, service.text("service.version")))),
     )
     events = [*map(_event, span.list("events")), *logged]
-    return span_of(_attributes(span.raw.get("attributes")), events, base)
+    return span_of(_attributes(span.get("attributes")), events, base)
 
 
 def _event(row: Json) -> Event:
-    attributes, body = _attributes(row.raw.get("attributes")), row.raw.get("body")
+    attributes, body = _attributes(row.get("attributes")), row.get("body")
     if isinstance(body, dict):
         body = _value(body, 0)
     return Event(
@@ -229,7 +229,7 @@ def _attributes(value: object) -> JsonObject:
     found: JsonObject = {}
     for pair in Json({"": value}).list(""):
         if (key := pair.text("key")) is not None:
-            found[key] = _value(pair.raw.get("value"), 0)
+            found[key] = _value(pair.get("value"), 0)
 
     return found
 
@@ -237,22 +237,22 @@ def _attributes(value: object) -> JsonObject:
 def _value(value: object, depth: int) -> object:
     """A value of OTLP, which names its type: {"intValue": "3"} is 3."""
     row = Json(value)
-    if depth > _DEEPEST or not row.raw:
+    if depth > _DEEPEST or not row:
         return None
-    kind, inner = next(iter(row.raw.items()))
+    kind, inner = next(iter(row.items()))
     if kind == "intValue":
         return _int(inner)
     if kind == "arrayValue":
-        return [_value(item.raw, depth + 1) for item in row.at(kind).list("values")]
+        return [_value(item, depth + 1) for item in row.at(kind).list("values")]
     if kind == "kvlistValue":
         return {
-            pair.text("key") or "": _value(pair.raw.get("value"), depth + 1)
+            pair.text("key") or "": _value(pair.get("value"), depth + 1)
             for pair in row.at(kind).list("values")
         }
 
     if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
         return inner
-    return row.raw  # the body of a log, as an SDK writes it
+    return row  # the body of a log, as an SDK writes it
 
 
 def _int(value: object) -> int | None:
@@ -263,9 +263,9 @@ def _int(value: object) -> int | None:
 
 
 def _time(span: Json, nanoseconds: str, iso: str) -> float | None:
-    if (number := _int(span.raw.get(nanoseconds))) is not None:
+    if (number := _int(span.get(nanoseconds))) is not None:
         return number / 1e9
-    return moment(span.raw.get(iso))
+    return moment(span.get(iso))
 
 
 def _hex(text: str) -> str:

@@ -79,7 +79,7 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
     scores: dict[str, list[ImportedScore]] = {}
     for row in rows:
         if row.kind == "annotation":
-            result = Json({**row.of.raw, **row.of.at("result").raw})
+            result = Json({**row.of, **row.of.at("result")})
             kind = row.of.text("annotator_kind")
             scores.setdefault(row.id, []).append(
                 scored(
@@ -88,7 +88,7 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
                     label=result.text("label", "result.label"),
                     reason=result.text("explanation", "result.explanation"),
                     offline=kind == "CODE",
-                    detail={"annotator_kind": kind, "metadata": row.of.raw.get("metadata")},
+                    detail={"annotator_kind": kind, "metadata": row.of.get("metadata")},
                 )
             )
 
@@ -100,7 +100,7 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Ro
     context = row.at("context")
     trace = context.text("trace_id") or row.text("context.trace_id", "trace_id")
     id_ = context.text("span_id") or row.text("context.span_id", "span_id", "index")
-    if "annotator_kind" in row.raw and id_ is not None:
+    if "annotator_kind" in row and id_ is not None:
         yield place, "", Row("annotation", row, id_)
     elif trace is not None and id_ is not None:
         yield place, trace, Row("span", row, id_)
@@ -109,9 +109,9 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Ro
     elif inner := row.list("spans"):
         for span in inner:
             yield from _rows(place, span, found)
-    elif "annotator_kind" in row.raw and trace is not None:
+    elif "annotator_kind" in row and trace is not None:
         yield place, trace, Row("annotation", row)
-    elif "annotator_kind" in row.raw:
+    elif "annotator_kind" in row:
         found.left_out("annotation of a session or a document", place)
     else:
         found.lose("record that is no span or annotation", place)
@@ -124,21 +124,21 @@ def _span(row: Row) -> Span:
     base = Span(
         id=row.id,
         parent=span.text("parent_id"),
-        started=moment(span.raw.get("start_time")),
-        ended=moment(span.raw.get("end_time")),
+        started=moment(span.get("start_time")),
+        ended=moment(span.get("end_time")),
         error=error,
     )
 
     columns = {
         key.removeprefix("attributes."): value
-        for key, value in span.raw.items()
+        for key, value in span.items()
         if key.startswith("attributes.")
     }
-    attributes = flat({**columns, **span.at("attributes").raw})
+    attributes = flat({**columns, **span.at("attributes")})
 
     attributes.setdefault("openinference.span.kind", span.text("span_kind"))
     events = [
-        Event(name=event.text("name") or "", attributes=flat(event.at("attributes").raw))
-        for event in Json({"events": unpacked(span.raw.get("events"))}).list("events")
+        Event(name=event.text("name") or "", attributes=flat(event.at("attributes")))
+        for event in Json({"events": unpacked(span.get("events"))}).list("events")
     ]
     return span_of(attributes, events, base)

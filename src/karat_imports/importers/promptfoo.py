@@ -21,7 +21,7 @@ from karat.importers import (
     Stated,
 )
 from karat.records import Metric, Reply
-from karat.sums import exact_sum
+from karat.sums import exact_sum, sum_of_known
 from karat_imports.importers._reading import (
     Json,
     asked,
@@ -86,7 +86,7 @@ class Promptfoo:
             sparse=True,  # tests may name their prompts and providers
             stated=[file.stated for file in files],
             detail={
-                file.path.name: {"id": file.head.text("evalId"), "stats": file.stats.raw}
+                file.path.name: {"id": file.head.text("evalId"), "stats": file.stats}
                 for file in files
             },
         )
@@ -95,7 +95,7 @@ class Promptfoo:
 def _head(path: Path) -> tuple[Path, Json]:
     """The file, and everything in it except its results."""
     head = document(path, "results", "results")
-    if not isinstance(head.at("results").raw.get("results"), list):
+    if not isinstance(head.at("results").get("results"), list):
         raise bad_file(path, "holds no results of promptfoo (expected results.results)")
     return path, head
 
@@ -122,7 +122,7 @@ class _File:
         self._by_place, self._by_pair = dict(enumerate(names)), dict(zip(pairs, names, strict=True))
         self.conditions = {
             name: ImportedCondition(
-                model=_provider(prompt) or None, detail={"prompt": prompt.raw.get("raw")}
+                model=_provider(prompt) or None, detail={"prompt": prompt.get("raw")}
             )
             for name, prompt in zip(names, prompts, strict=True)
         }
@@ -159,15 +159,11 @@ class _File:
         """The `metric` of an assertion, else its type; with its value if every test has several of
         that type.
         """
-        kind = assertion.text("type") or "assertion"
-        if kind in self._repeated:
-            value = assertion.shown("value")
-        else:
-            value = None
-
-        return assertion.text("metric") or (
-            f"{kind}: {excerpt(clean(value), 60)}" if value else kind
-        )
+        kind, value = assertion.text("type") or "assertion", assertion.shown("value")
+        named = assertion.text("metric")
+        if named is None and value and kind in self._repeated:
+            return f"{kind}: {excerpt(clean(value), 60)}"
+        return named or kind
 
 
 def _provider(value: Json) -> str:
@@ -199,14 +195,8 @@ class _Trials:
                 items(file.path, "results", "results", findings=self._findings)
             ):
                 test, condition = row.at("testCase"), file.condition(row)
-                if test.at("vars").raw:
-                    variables = test.at("vars")
-                else:
-                    variables = row.at("vars")
-
-                identity = digest(
-                    variables.raw or [test.raw.get("assert"), test.raw.get("description")]
-                )
+                variables = test.at("vars") or row.at("vars")
+                identity = digest(variables or [test.get("assert"), test.get("description")])
                 index = row.count("testIdx")  # of a repeated test: another one each time
                 places = earlier.setdefault((identity, condition), {})
                 repetition = places.setdefault(number if index is None else index, len(places))
@@ -234,11 +224,11 @@ class _Trials:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
         plain = {}
-        for key, value in variables.raw.items():
+        for key, value in variables.items():
             if isinstance(value, (str, int, float)):
                 plain[key] = value
 
-        metadata = {**plain, **test.at("metadata").raw, **({"description": title} if title else {})}
+        metadata = {**plain, **test.at("metadata"), **({"description": title} if title else {})}
         metadata.pop(used or "", None)
         if cached:
             seconds = None
@@ -254,7 +244,7 @@ class _Trials:
         assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
         golden = None
         for assertion in assertions:
-            if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
+            if assertion.get("type") in _GOLDEN and (text := assertion.text("value")):
                 golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
                 break
 
@@ -270,10 +260,10 @@ class _Trials:
             scores=scores,
             metadata=metadata,
             detail={
-                "prompt": row.at("prompt").raw.get("raw"),
+                "prompt": row.at("prompt").get("raw"),
                 "response": response.without("output", "cost", "tokenUsage"),
-                "metadata": row.raw.get("metadata"),
-                "id": row.raw.get("id"),
+                "metadata": row.get("metadata"),
+                "id": row.get("id"),
             },
         )
 
@@ -292,7 +282,7 @@ class _Trials:
         )
         yield from scores
         named = row.at("namedScores")
-        for name in named.raw:
+        for name in named:
             if name not in groups:
                 yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
 
@@ -301,34 +291,27 @@ class _Trials:
         in promptfoo.
         """
         assertions = [part.at("assertion") for part in group]
-        weights = []
-        for part in assertions:
-            if part.number("weight") is None:
-                weights.append(1.0)
-            else:
-                weights.append(part.number("weight", low=0) or 0.0)
-
+        given = [part.number("weight") for part in assertions]
+        weights = [1.0 if weight is None else max(weight, 0.0) for weight in given]
         if not sum(weights):
             weights = [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
-        known = [
-            score for part in group if (score := self._value(part, "score", place)) is not None
-        ]
-        complete = len(known) == len(group)
-        mean = exact_sum(
-            score * weight for score, weight in zip(known, weights, strict=complete)
-        ) / exact_sum(weights)
+        scores = [self._value(part, "score", place) for part in group]
+        total = sum_of_known(
+            None if score is None else score * weight
+            for score, weight in zip(scores, weights, strict=True)
+        )
         judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
         return ImportedScore(
             scorer=name,
             values={
                 "pass": None if None in passes else all(passes),
-                "score": mean if complete else None,
+                "score": None if total is None else total / exact_sum(weights),
             },
             reasons={
                 "pass": "\n".join(reason for part in group if (reason := part.text("reason")))
             },
-            detail={"assertions": [part.raw for part in group]},
+            detail={"assertions": list(group)},
             usage=judged[0].usage(input_tokens="prompt", output_tokens="completion")
             if len(judged) == 1
             else None,
@@ -339,7 +322,7 @@ class _Trials:
 
     def _value(self, of: Json, key: str, place: str) -> float | None:
         value = of.number(key)
-        if value is None and of.raw.get(key) is not None:
+        if value is None and of.get(key) is not None:
             self._findings.unreadable("score that is not a number", place)
         return value
 
@@ -350,7 +333,7 @@ def _reply(row: Json, response: Json) -> Reply | None:
         return None
     return Reply(
         text=text,
-        usage=Json({**tokens.at("completionDetails").raw, **tokens.raw}).usage(
+        usage=Json({**tokens.at("completionDetails"), **tokens}).usage(
             input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
         ),
         dollars=response.number("cost", low=0),
@@ -365,7 +348,7 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
     if message is None and not answered:
         message = "the file holds neither an output nor an error"
     if message is None or (
-        answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR
+        answered and row.at("gradingResult") and row.count("failureReason") != _ERROR
     ):
         return None
 
@@ -381,8 +364,8 @@ def _question(variables: Json, row: Json) -> tuple[str, str | None]:
     """The question of a test case, and its variable: unlike prompts, questions are the same in all
     conditions.
     """
-    used = asked(variables) or (next(iter(variables.raw)) if len(variables.raw) == 1 else None)
+    used = asked(variables) or (next(iter(variables)) if len(variables) == 1 else None)
     if used is not None:
         return variables.shown(used) or "", used
-    listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables.raw)
+    listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables)
     return listed or row.at("prompt").text("raw") or "(a test without variables)", None

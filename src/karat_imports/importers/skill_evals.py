@@ -71,7 +71,7 @@ class SkillEvals:
         files = marked(each_readable(paths, _head, findings))
         named, first, _ = files[0]
         version = first.text("claudeVersion")
-        plugin = isinstance(first.raw.get("cases"), list)
+        plugin = isinstance(first.get("cases"), list)
         if len(files) == 1:
             seconds = first.number("durationSeconds", low=0)
         else:
@@ -114,7 +114,7 @@ class SkillEvals:
 def _head(path: Path) -> tuple[Path, Json]:
     """The file, and everything in it except its cases."""
     head = document(path, "cases")
-    if not isinstance(head.raw.get("cases"), list) and not isinstance(head.raw.get("runs"), list):
+    if not isinstance(head.get("cases"), list) and not isinstance(head.get("runs"), list):
         raise bad_file(path, "holds neither cases (claude plugin eval) nor runs (skill-creator)")
     return path, head
 
@@ -143,14 +143,14 @@ def _trials(
                 yield _of_case(case, run, (f"{prefix}{arm}", repetition), types, place, findings)
 
     for number, run in enumerate(head.list("runs"), start=1):
-        if (sample := run.shown("eval_id") or run.text("eval_name")) is None:
+        if (sample := run.shown("eval_id", "eval_name")) is None:
             findings.lose("run without an eval_id", f"{path.name}, run {number}")
         else:
             result = run.at("result")
             seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
             expectations = run.list("expectations")
             reasons = [
-                f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})"
+                f"{item.get('passed')}: {item.text('text')} ({item.text('evidence')})"
                 for item in expectations
             ]
             # 0 if nothing was graded
@@ -171,14 +171,14 @@ def _trials(
                         scorer="skill-creator",
                         values={"pass_rate": rate},
                         reasons={"pass_rate": "\n".join(reasons)},
-                        detail={"expectations": run.raw.get("expectations")},
+                        detail={"expectations": run.get("expectations")},
                     )
                 ],
-                detail={"result": result.raw, "notes": run.raw.get("notes")},
+                detail={"result": result, "notes": run.get("notes")},
             )
 
     absent = max(0, (head.at("aggregates").count("casesTotal") or 0) - cases) * len(arms)
-    evals = head.at("metadata").raw.get("evals_run")
+    evals = head.at("metadata").get("evals_run")
     if isinstance(evals, list):
         absent = len(evals) * (head.at("metadata").count("runs_per_configuration") or 1) * len(arms)
     stated.append(Stated(file=path.name, conditions=arms, trials=trials + absent))
@@ -236,7 +236,7 @@ def _of_case(
         reply=_not_recorded(run.number("costUsd", low=0), case.text("model")),
         started=run.text("startedAt"),
         seconds=seconds,
-        failure=None if error is None else failure(error),
+        failure=failure(error),
         scores=[] if error else scores,
         detail=run.without("graders", "score", "passed", "costUsd", "judgeCostUsd"),
     )

@@ -11,6 +11,7 @@ from tests.karat_imports.imported import FILES, findings, imported
 from karat.errors import BadDataset, OperatorError
 from karat.records import Answer, ToolCall
 from karat_imports.imported import format_of, import_results
+from karat_imports.importers.csv import Csv
 
 CHATS = FILES / "chats"
 
@@ -153,3 +154,12 @@ def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:
     other.write_text('[{"messages": "none"}]')
     with pytest.raises(BadDataset, match="holds no chats"):
         imported("chats", tmp_path / "runs", other)
+
+
+def test_a_judges_conversation_beside_an_answer_is_no_log_of_chats(tmp_path: Path) -> None:
+    path = tmp_path / "graded.jsonl"
+    judged = "### Instruction: Grade this.\n### Response: Score: 2"
+    path.write_text(json.dumps({"task": "How many?", "student_answer": "Ten of them.", "model_result": judged}))
+    assert Csv.reader_of(path) is None
+    path.write_text(json.dumps({"task": "grading", "log": judged}))
+    assert Csv.reader_of(path) == "chats"

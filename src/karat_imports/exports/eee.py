@@ -297,13 +297,9 @@ def _generation(summary: Summary, condition: str) -> JsonObject:
             for tool in server.tools:
                 tools.append({"name": f"mcp__{server.name}__{tool}"})
 
-    if tools:
-        given = {"agentic_eval_config": {"available_tools": tools}}
-    else:
-        given = {}
-
+    given = {"generation_args": {"agentic_eval_config": {"available_tools": tools}}}
     return {
-        **({"generation_args": given} if given else {}),
+        **(given if tools else {}),
         "additional_details": {
             "condition": condition,
             "condition_digest": origin.conditions.get(condition, ""),

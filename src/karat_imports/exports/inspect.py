@@ -231,24 +231,20 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
         if calls:
             yield {"role": "assistant", "content": "", "tool_calls": calls, "source": "generate"}
         for index, call in enumerate(reply.tool_calls):
-            if call.error is not None:
-                failed = {"error": {"type": "unknown", "message": call.error}}
-            else:
-                failed = {}
-
-            result = {
+            result: JsonObject = {
                 "role": "tool",
                 "content": call.result or "",
                 "tool_call_id": f"{turn}.{index}",
+                "function": _tool(call),
             }
-            yield {**result, "function": _tool(call), **failed}
+            if call.error is not None:
+                result["error"] = {"type": "unknown", "message": call.error}
+            yield result
 
+        content: object = reply.text
         if reply.reasoning:
-            thought = [{"type": "reasoning", "reasoning": reply.reasoning}]
-        else:
-            thought = []
-
-        content = [*thought, {"type": "text", "text": reply.text}] if thought else reply.text
+            thought = {"type": "reasoning", "reasoning": reply.reasoning}
+            content = [thought, {"type": "text", "text": reply.text}]
         yield {"role": "assistant", "content": content, "source": "generate"}
 
 

@@ -22,7 +22,7 @@ from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
 from karat.exports import epoch
 from karat.journal import End, RunFolder
-from karat.records import JsonObject, Reply
+from karat.records import JsonObject, Reply, Usage
 from karat.sums import exact_sum
 
 __all__ = ["Keval"]
@@ -261,19 +261,11 @@ def _reasoning_step(text: str, *, terminal: bool) -> JsonObject:
 
 def _tokens(kept: Sequence[TrialRecord], field: str) -> int | None:
     """The sum over repetitions; None if any of them did not report it."""
-    total = 0
-    for trial in kept:
-        for reply in trial.replies:
-            if reply.usage is not None:
-                tokens = getattr(reply.usage, field)
-            else:
-                tokens = None
-
-            if tokens is None:
-                return None
-            total += tokens
-
-    return total
+    replies = [reply for trial in kept for reply in trial.replies]
+    counts: list[int | None] = [getattr(reply.usage or Usage(), field) for reply in replies]
+    if None in counts:
+        return None
+    return sum(filter(None, counts))
 
 
 def _model(summary: Summary) -> str:

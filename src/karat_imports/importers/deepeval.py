@@ -22,6 +22,7 @@ from karat.importers import (
     Stated,
 )
 from karat.records import Metric, Reply, ToolCall
+from karat.sums import sum_of_known
 from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
     Json,
@@ -103,22 +104,16 @@ class _File:
 
     def stated(self, condition: str) -> Stated:
         """The number of test cases that passed and failed, and the scores of each metric."""
-        ended = [self.run.count(key) for key in ("testPassed", "testFailed")]
-        if None in ended:
-            trials = None
-        else:
-            trials = sum(filter(None, ended))
-
+        passed, failed, trials = self.run.count("testPassed"), self.run.count("testFailed"), None
+        if passed is not None and failed is not None:
+            trials = passed + failed
         means: dict[tuple[str, str], float] = {}
         for row in self.run.list("metricsScores"):
             name, scores = row.text("metric") or "", row.get("scores")
             if isinstance(scores, list):
-                known = [Json({name: score}).number(name) for score in scores]
-            else:
-                known = []
-
-            if known and None not in known:
-                means[name, name] = sum(filter(None, known)) / len(known)
+                total = sum_of_known(Json({name: score}).number(name) for score in scores)
+                if total is not None:
+                    means[name, name] = total / len(scores)
 
         return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
 

@@ -129,11 +129,11 @@ def _stated(files: Sequence[_File]) -> Iterator[Stated]:
     for file in files:
         together.setdefault(tuple(file.read), []).append(file)
     for conditions, same in together.items():
-        counts = [file.planned for file in same]
+        planned = [file.planned for file in same]
         yield Stated(
             file=", ".join(file.path.name for file in same),
             conditions=conditions,
-            trials=None if None in counts else sum(filter(None, counts)),
+            trials=None if 0 in planned else sum(planned),
             means=same[0].means if len(same) == 1 else {},
         )
 
@@ -178,8 +178,10 @@ class _File:
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")
         }
-        self.metrics: dict[str | None, tuple[str, Metric]] = {}
+        self._names: dict[str | None, tuple[str, str]] = {}  # scorer and metric of a result
         self.announced: list[tuple[str, Metric]] = []
+        self.planned = 0  # samples; 0: not known
+        scores: dict[tuple[str, str], list[float | None]] = {}
         for key, result in results.items():
             # The scorer and metric of an aggregate; karat's own are recognized by their details
             config = result.at("metric_config")
@@ -200,22 +202,21 @@ class _File:
                 kind=_KINDS.get(kind, "number"),
                 description=config.text("evaluation_description") or "",
             )
-            self.metrics[key] = scorer, metric
+            self._names[key] = scorer, name
+            details = result.at("score_details")
+            samples = details.at("uncertainty").count("num_samples") or 0
+            self.planned = max(self.planned, samples)
+            scores.setdefault((scorer, name), []).append(details.number("score"))
             # If the file does not name the scale, the values show it: only 0 and 1 is a share.
             if metric.direction != "higher" or stated.text("kind"):
                 self.announced.append((scorer, metric))
 
-        details = [result.at("score_details") for result in results.values()]
-        numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
-        self.planned = max(numbers, default=0) or None
-        keys = [(scorer, metric.name) for scorer, metric in self.metrics.values()]
-        self.means = {  # karat's own are means over questions or turns
-            key: score
-            for key, one in zip(keys, details, strict=True)
-            if keys.count(key) == 1
-            if (score := one.number("score")) is not None
-            if self.aggregate.at("eval_library").text("name") != "karat"
-        }
+        # karat's own are means over questions or turns
+        own = self.aggregate.at("eval_library").text("name") == "karat"
+        self.means: dict[tuple[str, str], float] = {}
+        for of_metric, (score, *others) in scores.items():
+            if score is not None and not others and not own:
+                self.means[of_metric] = score
 
     def conditions(self) -> Iterator[tuple[str, ImportedCondition]]:
         model = self.aggregate.at("model_info")
@@ -241,12 +242,8 @@ class _File:
             repetitions: list[dict[tuple[str, str], Json]] = []
             for row in rows:
                 name = row.text("evaluation_result_id", "evaluation_name")
-                if name in self.metrics:
-                    scorer, known_as = self.metrics[name]
-                    metric = (scorer, known_as.name)
-                else:
-                    metric = ("every-eval-ever", _task(name)[1] or "score")
-
+                unknown = "every-eval-ever", _task(name)[1] or "score"
+                metric = self._names.get(name, unknown)
                 known = next((metrics for metrics in repetitions if metric not in metrics), None)
                 if known is None:
                     repetitions.append(known := {})

@@ -16,7 +16,7 @@ import msgspec
 
 from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
-from karat.records import JsonObject, ToolCall, Usage
+from karat.records import ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
 from karat_imports.importers._reading import Json
 from karat_imports.importers._records import numeric, rows_of, whole
@@ -111,26 +111,23 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
     traces = [row.of for row in rows if row.kind == "trace"]
     observations = [row.of for row in rows if row.kind == "observation"]
     scores: dict[str, list[ImportedScore]] = {}
-    for row in rows:
-        if row.kind == "score":
-            kind, label = row.of.text("data_type"), row.of.text("string_value")
-            value = numeric(row.of, "value")
-            shown: float | bool | None = value
-            if kind == "BOOLEAN" and value in (0, 1):
-                shown = bool(value)
-            if kind == "CATEGORICAL" and label is None:
-                label = row.of.text("value")
-            scores.setdefault(row.of.text("observation_id") or "", []).append(
-                scored(
-                    row.of.text("name") or "score",
-                    shown,
-                    label=label,
-                    reason=row.of.text("comment"),
-                    detail=row.of.without(
-                        "name", "value", "string_value", "comment", "author_user_id"
-                    ),
-                )
+    for score in (row.of for row in rows if row.kind == "score"):
+        kind, label = score.text("data_type"), score.text("string_value")
+        value = numeric(score, "value")
+        shown: float | bool | None = value
+        if kind == "BOOLEAN" and value in (0, 1):
+            shown = bool(value)
+        if kind == "CATEGORICAL" and label is None:
+            label = score.text("value")
+        scores.setdefault(score.text("observation_id") or "", []).append(
+            scored(
+                score.text("name") or "score",
+                shown,
+                label=label,
+                reason=score.text("comment"),
+                detail=score.without("name", "value", "string_value", "comment", "author_user_id"),
             )
+        )
 
     spans = [_observation(row) for row in observations]
     if traces:
@@ -190,8 +187,8 @@ def _observation(row: Json) -> Span:
     if kind == "agent":
         agent = _named(row, "name")
 
-    details: JsonObject = Json(unpacked(row.get("cost_details")))
-    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
+    details = Json(unpacked(row.get("cost_details")))
+    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(details, "total")
     return Span(
         id=row.text("id") or "",
         parent=row.text("parent_observation_id"),

@@ -116,30 +116,25 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Ro
 
 def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
     feedback: dict[str, list[ImportedScore]] = {}
-    for row in rows:
-        if row.kind == "feedback":
-            value = row.of.get("score")
-            if not isinstance(value, bool):
-                value = numeric(row.of, "score")
-            source = Json(unpacked(row.of.get("feedback_source")))
-            feedback.setdefault(row.of.text("run_id") or "", []).append(
-                scored(
-                    row.of.text("key") or "feedback",
-                    value,
-                    label=row.of.text("value"),
-                    reason=row.of.text("comment"),
-                    detail={
-                        "source": source.text("type"),
-                        "correction": row.of.get("correction"),
-                    },
-                )
+    for given in (row.of for row in rows if row.kind == "feedback"):
+        value = given.get("score")
+        if not isinstance(value, bool):
+            value = numeric(given, "score")
+        source = Json(unpacked(given.get("feedback_source")))
+        feedback.setdefault(given.text("run_id") or "", []).append(
+            scored(
+                given.text("key") or "feedback",
+                value,
+                label=given.text("value"),
+                reason=given.text("comment"),
+                detail={"source": source.text("type"), "correction": given.get("correction")},
             )
+        )
 
     spans = []
-    for row in rows:
-        if row.kind == "run":
-            known = {score.scorer for score in feedback.get(row.of.text("id", "run_id") or "", ())}
-            spans.append(_span(row.of, known, examples))
+    for run in (row.of for row in rows if row.kind == "run"):
+        known = {score.scorer for score in feedback.get(run.text("id", "run_id") or "", ())}
+        spans.append(_span(run, known, examples))
 
     return with_scores(spans, feedback)
 

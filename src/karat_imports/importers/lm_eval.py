@@ -114,7 +114,7 @@ class LmEval:
             version = files[0].results.text("lm_eval_version")
             yield ImportedRun(
                 name=task,
-                tool=f"lm-eval {version}" if version else "lm-eval",
+                tool=f"lm-eval {version or ''}".strip(),
                 trials=_trials(named, findings),
                 conditions={name: file.condition() for name, file in named.items()},
                 metrics={
@@ -266,11 +266,9 @@ def _trial(
         row.shown("target"),
         {"prompt": prompt, "target": row.get("target"), "responses": responses},
     )
+    text = None
     if flat:
         text = Json({"text": flat[0]}).shown("text")
-    else:
-        text = None
-
     choices = [str(request[1]).strip() for request in requests if len(request) > 1]
     chances = [_log_likelihood(response) for response in flat]
     if len(choices) == len(chances) > 1 and None not in chances:

@@ -23,6 +23,7 @@ from karat.importers import (
     ImportedTrial,
 )
 from karat.records import Metric, Reply
+from karat.sums import sum_of_known
 from karat_imports.importers._reading import (
     Json,
     grouped,
@@ -203,10 +204,10 @@ def _judgments(
         # The share of its games that a model won; a tie is half a game. It is missing if the
         # judge named no winner of a game
         worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
-        points = [worth.get(winner or "") for winner in games]
+        points = sum_of_known(worth.get(winner or "") for winner in games)
         value = None
-        if points and None not in points:
-            value = sum(filter(None, points)) / len(points)
+        if points is not None:
+            value = points / len(games)
         (other,) = {"model_1", "model_2"} - {side}
         yield (
             model,

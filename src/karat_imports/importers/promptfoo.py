@@ -70,7 +70,7 @@ class Promptfoo:
         version = first.head.at("metadata").text("promptfooVersion")
         yield ImportedRun(
             name=first.head.at("config").text("description") or title(first.path),
-            tool=f"promptfoo {version}" if version else "promptfoo",
+            tool=f"promptfoo {version or ''}".strip(),
             trials=_Trials(files, findings),
             conditions={
                 name: condition for file in files for name, condition in file.conditions.items()

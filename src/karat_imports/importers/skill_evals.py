@@ -71,7 +71,9 @@ class SkillEvals:
         files = marked(each_readable(paths, _head, findings))
         named, first, _ = files[0]
         version = first.text("claudeVersion")
-        plugin = isinstance(first.get("cases"), list)
+        tool, scorer = "skill-creator", "skill-creator"
+        if isinstance(first.get("cases"), list):
+            tool, scorer = f"claude-plugin-eval {version or ''}".strip(), _WHOLE
         if len(files) == 1:
             seconds = first.number("durationSeconds", low=0)
         else:
@@ -82,9 +84,7 @@ class SkillEvals:
             name=first.at("suite").text("pluginId")
             or first.at("metadata").text("skill_name")
             or title(named),
-            tool=(f"claude-plugin-eval {version}" if version else "claude-plugin-eval")
-            if plugin
-            else "skill-creator",
+            tool=tool,
             trials=(trial for file in files for trial in _trials(*file, findings, stated)),
             stated=stated,
             unfinished=[
@@ -101,9 +101,7 @@ class SkillEvals:
                 for _, head, prefix in files
                 for arm in _arms(head)
             },
-            metrics={_WHOLE: _METRICS[_WHOLE]}
-            if plugin
-            else {"skill-creator": _METRICS["skill-creator"]},
+            metrics={scorer: _METRICS[scorer]},
             created=first.text("startedAt") or first.at("metadata").text("timestamp"),
             seconds=seconds,
             versions={"claude-code": version} if version else {},

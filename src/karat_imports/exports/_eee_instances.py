@@ -7,8 +7,8 @@ from hashlib import sha256
 
 from karat import formats
 from karat.analysis import Summary, TrialRecord
-from karat.records import Answer, JsonObject, Reply, Sample
-from karat_imports.exports._eee_names import described
+from karat.records import Answer, JsonObject, Reply, Sample, Usage
+from karat_imports.exports._eee_names import described, tool_name
 
 SCHEMA = "0.3.0"
 
@@ -123,22 +123,14 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
     places = []
     for turn, reply in enumerate(replies):
         if turn < len(sample.turns):
-            if sample.materials and turn == 0:
-                first = f"{sample.materials}\n\n"
-            else:
-                first = ""
-
             asked = sample.turns[turn].asked or sample.turns[turn].question
-            messages.append({"role": "user", "content": first + asked})
+            if sample.materials and turn == 0:
+                asked = f"{sample.materials}\n\n{asked}"
+            messages.append({"role": "user", "content": asked})
 
         for index, call in enumerate(reply.tool_calls):
-            if call.server is None:
-                name = call.tool
-            else:
-                name = f"mcp__{call.server}__{call.tool}"
-
             arguments = {key: formats.text_of(value) for key, value in call.input.items()}
-            request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
+            request = {"id": f"{turn}.{index}", "name": tool_name(call), "arguments": arguments}
             messages.append({"role": "assistant", "content": None, "tool_calls": [request]})
             messages.append(
                 {
@@ -149,11 +141,10 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
             )
 
         places.append(len(messages))
-        reply_message: JsonObject = {"role": "assistant", "content": reply.text}
+        said: JsonObject = {"role": "assistant", "content": reply.text}
         if reply.reasoning:
-            messages.append({**reply_message, "reasoning_trace": reply.reasoning})
-        else:
-            messages.append(reply_message)
+            said["reasoning_trace"] = reply.reasoning
+        messages.append(said)
 
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
 
@@ -188,13 +179,7 @@ def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
         "reasoning_tokens": "reasoning_tokens",
     }
     for ours, theirs in names.items():
-        counts = []
-        for reply in replies:
-            if reply.usage is not None:
-                counts.append(getattr(reply.usage, ours))
-            else:
-                counts.append(None)
-
+        counts = [getattr(reply.usage or Usage(), ours) for reply in replies]
         if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
             tokens[theirs] = sum(counts)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from karat.analysis import Summary
 from karat.files import file_safe
+from karat.records import ToolCall
 
 _LONGEST = 200  # characters of an id: a folder has room for 255 bytes
 _MADE_BY = {"claude": "anthropic"}
@@ -30,12 +31,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
                 maker, model = developer, name
 
         parts = (file_safe(maker), *(file_safe(part) for part in model.split("/") if part))
-        if len(parts) > 1:
-            model_id = "/".join(parts)
-        else:
-            model_id = f"{parts[0]}/unnamed"
-
-        return cls(id=model_id[:_LONGEST].rstrip("-./ "), name=name)
+        if len(parts) == 1:
+            parts = (*parts, "unnamed")
+        return cls(id="/".join(parts)[:_LONGEST].rstrip("-./ "), name=name)
 
     @property
     def folder(self) -> str:
@@ -66,6 +64,13 @@ def model_of(summary: Summary, condition: str, wanted: str | None) -> Model:
     agent = str(own["type"] or origin.agent)
     model = own["model"] or (origin.model if own["type"] in (None, origin.agent) else None)
     return Model.named(str(model) if model else agent, developer=_MADE_BY.get(agent, "local"))
+
+
+def tool_name(call: ToolCall) -> str:
+    """The name of a tool as models are given it; that of an MCP tool says its server."""
+    if call.server is None:
+        return call.tool
+    return f"mcp__{call.server}__{call.tool}"
 
 
 def described(summary: Summary, condition: str, metric: str) -> str:

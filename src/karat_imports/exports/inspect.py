@@ -18,9 +18,9 @@ from karat.analysis.model import MetricInfo
 from karat.exports import Streamed
 from karat.files import file_safe
 from karat.journal import RunFolder
-from karat.records import Answer, JsonObject, Reply, Sample, ToolCall, Usage
+from karat.records import Answer, JsonObject, Reply, Sample, Usage
 from karat.sums import exact_sum, sum_of_known
-from karat_imports.exports._eee_names import model_of
+from karat_imports.exports._eee_names import model_of, tool_name
 
 __all__ = ["Inspect"]
 
@@ -222,7 +222,7 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
         calls = [
             {
                 "id": f"{turn}.{index}",
-                "function": _tool(call),
+                "function": tool_name(call),
                 "arguments": call.input,
                 "type": "function",
             }
@@ -235,7 +235,7 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
                 "role": "tool",
                 "content": call.result or "",
                 "tool_call_id": f"{turn}.{index}",
-                "function": _tool(call),
+                "function": tool_name(call),
             }
             if call.error is not None:
                 result["error"] = {"type": "unknown", "message": call.error}
@@ -246,12 +246,6 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
             thought = {"type": "reasoning", "reasoning": reply.reasoning}
             content = [thought, {"type": "text", "text": reply.text}]
         yield {"role": "assistant", "content": content, "source": "generate"}
-
-
-def _tool(call: ToolCall) -> str:
-    if call.server is None:
-        return call.tool
-    return f"mcp__{call.server}__{call.tool}"
 
 
 def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple[str, JsonObject]]:

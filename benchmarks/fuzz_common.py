@@ -65,9 +65,11 @@ def run(*arguments: str, names: Sequence[str]) -> tuple[int, str]:
 
 
 def strict_json(data: bytes) -> Any:
-    """The value. Raises Refused for duplicate keys, NaN, half a surrogate pair, and text that is not JSON."""
+    """The value, with None for NaN. Raises Refused for duplicate keys, infinities, half a surrogate pair, and text
+    that is not JSON.
+    """
     try:
-        value = json.loads(data, object_pairs_hook=_no_twins, parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(data, object_pairs_hook=_no_twins, parse_constant=_constant, parse_float=_finite)
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Refused(str(error)) from None
@@ -78,6 +80,10 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) < len(pairs):
         raise Refused("a key is there twice")
     return dict(pairs)
+
+
+def _constant(text: str) -> float | None:
+    return None if text == "NaN" else _refuse(text)
 
 
 def _refuse(text: str) -> float:

@@ -12,7 +12,7 @@ hang, a process that dies, and a wrong result that is accepted.
 `--log LOG` records a line per case as it ends. Running the same command again counts the recorded cases and runs only
 the others; merge logs of several machines with `cat`. The figures of `--json` are written every half minute.
 
-Readers that share no code with karat's decide what is right: Python's `json` without duplicate keys and NaN, a reader
+Readers that share no code with karat's decide what is right: Python's `json` without duplicate keys, a reader
 of CSV and one of YAML nodes (fuzz_common.py); for run folders, counts and means computed again from the remaining lines
 (fuzz_runs.py). Without a second reader (Parquet, Excel, most of a study), an accepted
 file counts as "unverified". So do logs of other tools, whose scores are only looked up among the numbers of the files;

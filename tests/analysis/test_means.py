@@ -109,7 +109,7 @@ def test_true_and_false_are_a_share_with_an_interval_inside_it(tmp_path, journal
         (1, 5, [2.5, 1.4], {"1": 1, "2": 0, "3": 1, "4": 0, "5": 0}),  # means of judges, at the nearest step
         (-1, 1, [-1, 1], {"-1": 1, "0": 0, "1": 1}),
         (0, 100, [7, 7], {str(step): 2 * (step == 7) for step in range(101)}),
-        (0, 101, [9, 7], {"7": 1, "9": 1}),  # too many steps to show those that nobody got
+        (0, 101, [9, 7], {"7": 1, "9": 1}),  # too many steps to show those without answers
         (None, 5, [4, 2], {"2": 1, "4": 1}),
         (1, None, [4, 2], {"2": 1, "4": 1}),
     ],

@@ -129,7 +129,7 @@ LOST = "b is ahead of a on quality only among the answers it gave: 21 % of its t
             [difference(-0.5, verdict="a is higher", p_adjusted=0.01)],
             "a is higher than b on quality by 0.50 [0.25, 0.75] over 60 questions, p = 0.010",
         ),
-        (  # a metric with a direction is told first
+        (  # a metric with a direction comes first
             [difference(verdict="b is higher", metric="words"), won(), won(metric="share")],
             "b beats a on quality by 0.50 [0.25, 0.75] over 60 questions, p = 0.010; also on share",
         ),

@@ -19,7 +19,7 @@ SPANS = {"old": (3.5, 3.0, 4.0), "new": (4.5, 4.0, 5.0)}
 
 @pytest.fixture
 def summary(journals, tmp_path) -> Summary:
-    """Means that are round, and of nothing that has to be told of."""
+    """Round means without warnings or notes."""
     found = summarize(journals.table(tmp_path, {"old": [[3.0], [4.0]], "new": [[4.0], [5.0]]}))
     results = tuple(
         structs.replace(result, offline=False, mean=mean(*SPANS[result.condition])) for result in found.results

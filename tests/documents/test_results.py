@@ -302,6 +302,9 @@ _ANSWER = {"answer": "Paris", "verified": 2}
             {"condition": "s-1.5", "qid": "q", "gold": "a", "got": "b"},
             id="a name with a version",
         ),
+        pytest.param(
+            {"run1": {"a": _ANSWER, "b": _ANSWER}, "run2": {"a": _ANSWER, "b": _ANSWER}}, None, id="numbered runs"
+        ),
         pytest.param({"missed": [{"id": "q1", "got": "b"}], "kept": [{"id": "q2", "got": "a"}]}, None, id="other ids"),
     ],
 )  # fmt: skip

@@ -73,8 +73,13 @@ def test_each_of_a_list_of_answers_has_its_score_and_none_is_lost(rows_of):
         {"question": "B?", "gt": "1", "report": [None], "pred": "1", "score": True},
     ]
     many = [{"id": n, "pred": ["1"], "score": [True]} for n in range(20)]
-    failed = {"id": 20, "pred": [], "score": []}
-    assert rows_of([*many, failed])[-1] == {"id": 20, "pred": None, "score": None}
+    others = [{"id": 20, "pred": [], "score": []}, {"id": 21, "pred": "2", "score": 0}]
+    assert rows_of([*many, *others])[-2:] == [
+        {"id": 20, "pred": None, "score": None},
+        {"id": 21, "pred": "2", "score": 0},
+    ]
+    several = [{"id": n, "responses": ["1"]} for n in range(20)]
+    assert rows_of([*several, {"id": 20, "responses": "none"}])[-1] == {"id": 20, "response": "none"}
 
 
 @pytest.mark.parametrize(

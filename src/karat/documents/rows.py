@@ -513,11 +513,7 @@ class _Objects:
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         for number, line in _lines(self._data):
             if number not in self._unfit:
-                try:
-                    row = msgspec.json.decode(line)
-                except msgspec.DecodeError:
-                    row = _decoded(line)
-                yield number, row
+                yield number, _decoded(line)
             if number == self._last:
                 return
 

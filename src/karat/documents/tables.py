@@ -83,8 +83,7 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     said = _speaks(tables[names[0]])
     ids = _ids_of(tables[names[0]])
     same_ids = bool(ids) and all(2 * len(ids & _ids_of(tables[name])) >= len(ids) for name in names)
-    questions_by_name = _are_numbered(systems) and not _are_numbered(ids)
-    by_question = same_ids and said < _ASKS and questions_by_name and len(systems) >= len(ids)
+    by_question = same_ids and said < _ASKS and _are_questions(systems, tables[names[0]])
     answered = same_ids and said > 1
     if said < _ASKS and not (answered or by_question):
         return []
@@ -110,6 +109,17 @@ def _ids_of(rows: Sequence[Any]) -> set[str]:
 
 
 _IDS = frozenset({"id", "qid", "question_id", "questionid", "case_id", "test_id", "sample_id"})
+
+
+def _are_questions(names: Sequence[str], rows: Sequence[Any]) -> bool:
+    """Whether names of tables are the ids of questions, and the ids in their rows are systems."""
+    stem = names[0].rstrip("0123456789")
+    if any(meaning.role in ("repetition", "condition", "model") for meaning in meanings(stem)):
+        return False  # `run1`, `run2`
+    systems = [str(row["id"]) for row in rows if "id" in row]
+    if len(systems) < len(rows) or len(systems) > len(names):
+        return False
+    return _are_numbered(names) and not _are_numbered(systems)
 
 
 def _are_numbered(names: Collection[str]) -> bool:

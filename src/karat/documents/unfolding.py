@@ -123,6 +123,13 @@ def _is_written(part: Mapping[str, Any]) -> bool:
     return isinstance(part.get("text"), str) and not roles & {*_SAID}
 
 
+def _entries(value: object) -> Sequence[object]:
+    """The entries of a list; of anything else itself, so that no row is lost."""
+    if isinstance(value, list):
+        return value or [None]
+    return [value]
+
+
 def _is_list(value: object) -> bool:
     return isinstance(value, list) and bool(value)
 
@@ -136,12 +143,11 @@ def _is_answered(row: Row, name: str) -> bool:
 def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         shared = {key: value for key, value in row.items() if key != column}
-        parts = row.get(column) or [{}]  # no answer: the row stays
-        for part in parts:
+        for part in _entries(row.get(column)):
             if isinstance(part, Mapping):
                 said = {"response": part["text"]} if _is_written(part) else {}
                 yield number, {**part, **said, **shared}
-            elif isinstance(part, str):
+            else:
                 yield number, {**shared, "response": part}
 
 
@@ -163,7 +169,7 @@ def _a_row_an_entry(
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         shared = {key: value for key, value in row.items() if key not in columns}
-        lists = [row[name] if _is_list(row.get(name)) else [None] for name in columns]
+        lists = [_entries(row.get(name)) for name in columns]
         for entries in zip_longest(*lists):
             yield number, {**shared, **dict(zip(columns, entries, strict=True))}
 

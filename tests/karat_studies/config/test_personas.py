@@ -104,11 +104,11 @@ def test_outside_of_studies_braces_are_text(read, prompt) -> None:
     assert read(text).conditions[0].system_prompt == prompt
 
 
-def test_a_preset_that_says_nothing_in_some_studies_is_told(several, read) -> None:
+def test_a_preset_that_says_nothing_in_some_studies_is_named(several, read) -> None:
     text = f"dataset: {{kind: study, path: studies}}\n{AGENT}conditions: {{a: {{preset: demographic}}}}\n"
-    told = "occupation: its participants are told only that they take part"
+    end = "occupation: its participants learn only that they take part"
     [warning] = read(text).warnings
-    assert warning.endswith(f"studies 'nobody', 'other' do not say age, gender, education or {told}")
+    assert warning.endswith(f"studies 'nobody', 'other' do not say age, gender, education or {warning}")
 
 
 def test_a_study_that_is_wrong_is_left_to_where_it_is_loaded(several, read) -> None:

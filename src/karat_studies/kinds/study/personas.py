@@ -58,7 +58,7 @@ def prompt_problems(
         without = f"'{preset}' describes participants, but {_listed(silent)} not say {which}"
         if len(silent) == len(known):
             return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
-        return [], [f"{without}: its participants are told only that they take part"]
+        return [], [f"{without}: its participants learn only that they take part"]
 
     return (_of_text(text, known), [])
 

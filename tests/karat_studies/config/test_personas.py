@@ -108,7 +108,7 @@ def test_a_preset_that_says_nothing_in_some_studies_is_named(several, read) -> N
     text = f"dataset: {{kind: study, path: studies}}\n{AGENT}conditions: {{a: {{preset: demographic}}}}\n"
     end = "occupation: its participants learn only that they take part"
     [warning] = read(text).warnings
-    assert warning.endswith(f"studies 'nobody', 'other' do not say age, gender, education or {warning}")
+    assert warning.endswith(f"studies 'nobody', 'other' do not say age, gender, education or {end}")
 
 
 def test_a_study_that_is_wrong_is_left_to_where_it_is_loaded(several, read) -> None:

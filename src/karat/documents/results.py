@@ -187,9 +187,7 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
     for path, column in columns.items():
         alike = column.values and column.values <= classes and column.is_text
         words = words_of(last_part(path))
-        golden_too = (
-            any(found.role == "golden" for found in meanings(words[-1])) if words else False
-        )
+        golden_too = any(meaning.role == "golden" for meaning in meanings("".join(words[-1:])))
         if path != golden and alike and not is_gold(words) and not golden_too:
             found.append(path)
 
@@ -245,10 +243,11 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
     found = {}
     for column in columns:
         place = belongs_to(column, names)
-        if place is not None and "model" in {
-            meaning.role for meaning in meanings("_".join(place[1]))
-        }:
-            found[place[0]] = column
+        if place is None:
+            continue
+        answer, rest = place
+        if any(meaning.role == "model" for meaning in meanings("_".join(rest))):
+            found[answer] = column
 
     if len(found) < len(names) or len({columns[path].example for path in found.values()}) == 1:
         return {}  # not each has one, or it is the same model's

@@ -587,7 +587,9 @@ class _Assignment:
         may_be = [path for path in weak if _joined(path) in names]
         options: list[Taken] = []
         for paths in said:
-            twin = self._twin(paths[0], [path for path in may_be if self._rates_not(path, paths)])
+            twin = self._twin(
+                paths[0], [path for path in may_be if self._may_be_right(path, paths)]
+            )
             both: Taken = {"answer": paths}
             if twin is not None:
                 both = {"golden": (twin,), "answer": paths}
@@ -597,7 +599,7 @@ class _Assignment:
 
         return options if any("golden" in option for option in options) else []
 
-    def _rates_not(self, path: str, answers: Sequence[str]) -> bool:
+    def _may_be_right(self, path: str, answers: Sequence[str]) -> bool:
         """Whether a label may be what is right, not what somebody says of long answers."""
         if _joined(path) not in ("label", "labels"):
             return True
@@ -650,7 +652,7 @@ class _Assignment:
         return said
 
     def _joins_questions(self) -> bool:
-        """Whether an id of questions is there instead of questions."""
+        """Whether rows have ids of questions, but no questions."""
         ids = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
         return not self._strong("question") and any(_joined(path) in ids for path in self._columns)
 

@@ -186,7 +186,7 @@ _EXACT: dict[Role, str] = {
     "sourcedocument documentname filename file",
     "reason": """comment comments rationale rationales reasoning justification reason reasons
         explanation explanations feedback judgereasoning""",
-    "error": "error errors errormessage exception failurereason errortype err",
+    "error": "error errors errormessage exception failurereason errortype err stderr traceback",
     "stop_reason": "stopreason finishreason donereason",
     "latency": """latency latencyms latencys latencyseconds duration durationms durations elapsed
         elapsedms responsetime responsetimems timesec totaltime completiontime seconds time timems

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import PurePath
 from typing import Literal, get_args
 
@@ -51,6 +51,11 @@ _SHOWN = 6  # readings to choose from
 _FEW_ROWS = 40  # whose values are enough to tell questions from classes
 _HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
 _LONG_ANSWER = 60  # characters on average; labels are shorter
+_SAYS_LITTLE = frozenset(
+    {"metadata", "cluster", "condition", "turn", "context", "id", *ADDED.identifying}
+)
+"""Roles of names such as `title`, which may also be a question's or an answer's."""
+_SENTENCE = 15  # characters on average; names and classes are shorter
 _RARE = frozenset({"error", "stop_reason"})
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -62,8 +67,9 @@ _AGENTS_IN_RESULTS = word_set(
     """response responses output outputs completion completions reply result answer answers
     finalanswer answertext fullanswer ai bot chatbot assistant"""
 )
-_TWINS = _AGENTS_IN_RESULTS | word_set(
-    "label labels groundtruthlabel solution sql query program translation"
+_TWINS = word_set(
+    """answer answers finalanswer answertext fullanswer output outputs result label labels
+    groundtruthlabel solution sql query program translation"""
 )
 """Names that are golden beside another column with the agent's answer."""
 _RIGHT = word_set("expected true correct gold golden reference target")
@@ -200,7 +206,10 @@ class _Assignment:
 
         readings = _different(readings)
         if len(readings) == 1 and not self._open and not self._has_further_turns(readings[0]):
-            return readings[0]
+            others = self._with_unexplained(readings[0])
+            if not others:
+                return readings[0]
+            readings = [*others, *readings]
         if not questions:
             asked = "which column is the question"
         elif not goldens:
@@ -228,6 +237,48 @@ class _Assignment:
                     return path not in reading.roles.get("choices", ())
 
         return False
+
+    def _with_unexplained(self, reading: Reading) -> list[Reading]:
+        """The same with other texts in a role that is empty, or that a weak name has."""
+        second: Role = "answer" if self._door == "results" else "golden"
+        texts = {role: self._unexplained(role, reading) for role in ("question", second)}
+        changes: list[Taken] = []
+        for role, paths in texts.items():
+            changes += [{role: (path,)} for path in paths]
+        for question, other in product(texts["question"], texts[second]):
+            if question != other:
+                changes.append({"question": (question,), second: (other,)})
+
+        return [_changed(reading, roles) for roles in changes]
+
+    def _unexplained(self, role: Role, reading: Reading) -> list[str]:
+        """Columns with sentences for a role that is empty, or for a question with a weak name."""
+        decided = reading.roles.get(role, ())
+        sure = role != "question" or any(Meaning(role) in meanings(path) for path in decided)
+        if role in self._named or "messages" in reading.roles or (decided and sure):
+            return []
+        paths = self._sentences(role)
+        if decided:
+            paths = [path for path in paths if not meanings(path)]
+        kept = {
+            path for of, taken in reading.roles.items() if of not in _SAYS_LITTLE for path in taken
+        }
+        return [path for path in paths if not {path, path.partition(".")[0]} & kept][:_SHOWN]
+
+    def _sentences(self, role: Role) -> list[str]:
+        """Columns with sentences that differ from row to row, and no name that says what else they
+        are.
+        """
+        may_be = _SAYS_LITTLE if role == "question" else _SAYS_LITTLE - {"context"}
+        found = []
+        for path, column in self._columns.items():
+            known = meanings(path) or meanings(words_of(path)[-1] if words_of(path) else path)
+            said = {meaning.role for meaning in known if not meaning.weak}
+            inside = _is_aside(path) or path.count(".") > 1
+            if said <= may_be and not inside and _holds_sentences(column):
+                found.append(path)
+
+        return found
 
     # --- shapes: what the values say, before any name -------------------------------------------
 
@@ -827,7 +878,8 @@ class _Assignment:
         if not questions and goldens and (answered or self._door == "dataset"):
             used = {path for golden in goldens for paths in golden.values() for path in paths}
             used |= {path for path in texts if _joined(path) in _CLASSES}
-            questions += [{"question": (path,)} for path in texts if path not in used]
+            may_ask = dict.fromkeys([*texts, *self._sentences("question")])
+            questions += [{"question": (path,)} for path in may_ask if path not in used]
             self._open = True
         elif questions and not goldens and self._door == "dataset":
             used = {path for question in questions for path in question.get("question", ())}
@@ -835,6 +887,10 @@ class _Assignment:
             goldens.append({})
             goldens += [{"golden": (path,)} for path in offers if path not in used]
             self._open = True
+        elif questions and not goldens and not any(c.messages for c in self._columns.values()):
+            used = {path for question in questions for path in question.get("question", ())}
+            offers = [path for path in self._sentences("answer") if used and path not in used]
+            goldens += [{"answer": (path,)} for path in offers]
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -889,6 +945,31 @@ _SINGLE: tuple[Role, ...] = (
     "turn",
     *sorted({*ADDED.roles} - {*get_args(Known)}),
 )
+
+
+def _changed(reading: Reading, changes: Taken) -> Reading:
+    """The reading with columns in other roles."""
+    moved = {path for paths in changes.values() for path in paths}
+    roles: Taken = {}
+    for role, paths in reading.roles.items():
+        kept = tuple(path for path in paths if path not in moved)
+        if kept or not paths:
+            roles[role] = kept
+
+    unused = tuple(path for path in reading.unused if path not in moved)
+    return Reading(roles={**roles, **changes}, unused=unused)
+
+
+def _holds_sentences(column: Column) -> bool:
+    """Whether cells hold sentences that differ from row to row, as questions and answers do."""
+    if not column.is_text or 2 * column.filled < column.rows or column.mean_length < _SENTENCE:
+        return False
+    if 2 * len(column.values) < min(column.filled, _FEW_ROWS):
+        return False
+    text = column.example
+    if not isinstance(text, str) or _NO_WORDS.fullmatch(text.strip()):
+        return False
+    return len(text.split()) > 2 or not text.isascii()
 
 
 def _without_number(path: str) -> str:

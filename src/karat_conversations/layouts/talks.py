@@ -94,7 +94,9 @@ class Talks:
         for _, row in _gathered(rows, (), _ANYONE, False).rows:
             said = row.get(MESSAGES)
             for message in said if isinstance(said, list) and are_of_speakers(said) else ():
-                names.setdefault(str(message["role"]))
+                keys = any_speaker_and_text(message)
+                if keys is not None:
+                    names.setdefault(str(message[keys[0]]))
 
         return [*names] if 1 < len(names) <= _MOST_SPEAKERS else []
 

@@ -71,7 +71,13 @@ def test_a_run_with_64_mb_of_journal_is_large(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"scorings": {"judge": "0f0f"}}, {"allow_code": True}, {"baseline": "with-docs"}, {"pairs": "all"}]
+    "options",
+    [
+        {"scorings": {"judge": "0f0f"}},
+        pytest.param({"allow_code": True}, marks=pytest.mark.needs_kind("conversation")),
+        {"baseline": "with-docs"},
+        {"pairs": "all"},
+    ],
 )
 def test_only_the_usual_summary_is_kept_and_taken(run, cache, options):
     assert summarize_cached(run, at_least=0, **options) == summarize(run, **options)

@@ -223,7 +223,14 @@ def cached_import(path: Path) -> RunFolder | None:
                 if kept > _MOST_CACHED:
                     shutil.rmtree(old, ignore_errors=True)
 
-    runs = [imported.run for imported in import_results(name, [path], results)]
+    try:
+        runs = [imported.run for imported in import_results(name, [path], results)]
+    except BadOption as error:
+        raise BadRun(
+            path,
+            f"`karat import {name} {path}` makes a run of it, once it is told more:\n{error}",
+        ) from error
+
     if len(runs) != 1:
         raise BadRun(
             path,

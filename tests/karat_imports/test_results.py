@@ -244,6 +244,16 @@ def test_a_table_without_scores_is_not_opened_as_a_run(tmp_path: Path) -> None:
         karat.open(tmp_path / "r.csv")
 
 
+def test_a_table_that_must_be_asked_about_is_opened_once_it_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(
+        "id,the mail,reply,correctness\n1,My parcel is late,Sent again,1\n2,Please cancel my order,Cancelled,0\n"
+    )
+    with pytest.raises(BadRun) as done:
+        karat.open(tmp_path / "r.csv")
+    assert f"`karat import csv {tmp_path / 'r.csv'}` makes a run of it, once it is told more" in str(done.value)
+    assert "--map id=id --map question='the mail' --map answer=reply" in str(done.value)
+
+
 def test_a_scorer_that_was_not_asked_of_a_sample_is_no_fault(tmp_path: Path) -> None:
     def by(scorer: str) -> list[ImportedScore]:
         return [ImportedScore(scorer=scorer, values={scorer: 1.0})]

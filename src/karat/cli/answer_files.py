@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Protocol
 
 from karat import kinds, plugins
@@ -468,7 +469,7 @@ def _choices_of(file: Path, result: Undecided, columns: Mapping[str, Column]) ->
     for reading in result.readings:
         options = []
         for role in _NEEDED:
-            options += [f"--{role} {path}" for path in reading.roles.get(role, ())]
+            options += [f"--{role} {quote(path)}" for path in reading.roles.get(role, ())]
         if options:
             lines.append(f"  {' '.join(options)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -143,8 +144,9 @@ class Csv:
             return None
 
         reading = assign(columns_of(row for _, row in rows.rows), door="results", file=path.name)
-        if isinstance(reading, Reading) and "score" in reading.roles:
-            return Csv.listed_as
+        offered = [reading] if isinstance(reading, Reading) else reading.readings
+        if any("score" in one.roles for one in offered):
+            return Csv.listed_as  # undecided columns are asked about there
         answered = isinstance(reading, Reading) and "answer" in reading.roles
         return "chats" if not answered and _holds_chats(rows) else None
 
@@ -414,7 +416,9 @@ def _no_results(
     """Why nothing can be imported: what the file holds instead, or what has to be said."""
     listed = f"(columns: {_listed(paths_in(columns))})"
     if isinstance(result, Reading) or result.asked.endswith("is the answer"):
-        numbers = [f"--map score.{name}={name}" for name in _unnamed_numbers(result, columns)]
+        numbers = [
+            f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
+        ]
         say = f"say which column is the answer or a score {listed}"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
@@ -447,7 +451,7 @@ def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> s
         options = []
         for target, role in _ROLES.items():
             if target in ("id", "question", "golden", "answer") and reading.roles.get(role):
-                options.append(f"--map {target}={reading.roles[role][0]}")
+                options.append(f"--map {target}={quote(reading.roles[role][0])}")
 
         if options:
             lines.append(f"  {' '.join(options)}")

@@ -8,7 +8,6 @@ from functools import cache
 
 from karat.errors import BadPlugin, did_you_mean
 from karat.kinds import installed
-from karat.records import JsonObject
 
 # Names are compared in lower case and without underscores: userQuery is user_query.
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -57,7 +56,7 @@ _SHOWN = 4  # names of one value that a message lists
 _KEYWORDS = ("system_prompt", "mcp_servers", "history")
 """What **kwargs gets: what a condition varies, and the earlier turns. Alone, also the question."""
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Binding:
@@ -71,46 +70,14 @@ class Binding:
         question_last: bool,
         keywords: Sequence[str] = (),
     ) -> None:
-        self._parameters = list(signature.parameters.values())
-        self._values = dict(values)  # parameter → value
-        self._question_last = question_last  # *args gets the question
-        spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
-        self._keywords = tuple(name for name in keywords if spare and name not in values.values())
+        self.parameters = list(signature.parameters.values())
+        self.values = dict(values)  # parameter → value
+        self.question_last = question_last  # *args gets the question
+        spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters)
+        self.keywords = tuple(name for name in keywords if spare and name not in values.values())
         self.takes = frozenset(
-            [*values.values(), *self._keywords, *(["question"] if question_last else [])]
+            [*values.values(), *self.keywords, *(["question"] if question_last else [])]
         )
-
-    def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
-        """The positional and keyword arguments of one call.
-
-        A default is kept if the condition gives no value.
-        """
-        positional: list[object] = []
-        keywords: JsonObject = {}
-        for parameter in self._parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                continue
-            name = self._values.get(parameter.name)
-            if name is not None:
-                value = known[name]
-            else:
-                value = None
-
-            given = value is not None and not (name == "mcp_servers" and not value)
-            if not given and parameter.default is not parameter.empty:
-                value = parameter.default
-            elif not given:
-                value = "" if name == "system_prompt" else value
-
-            if parameter.kind in (_POSITIONAL if self._question_last else _POSITIONAL[:1]):
-                positional.append(value)
-            elif name is not None:
-                keywords[parameter.name] = value
-
-        if self._question_last:
-            positional += [known["question"]]
-        keywords.update((name, known[name]) for name in self._keywords if known[name] is not None)
-        return positional, keywords
 
 
 def bind(signature: inspect.Signature | None, shown: str) -> Binding:
@@ -217,7 +184,7 @@ def _first_free(
     """The parameter for the question if none has such a name: required, or the function's very
     first.
     """
-    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
     free = [parameter for parameter in positional if parameter.name not in values]
     required = [parameter for parameter in free if parameter.default is parameter.empty]
     if required:

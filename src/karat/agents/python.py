@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import framework_reply
-from karat.agents._binding import bind
+from karat.agents._binding import POSITIONAL, bind
 from karat.agents._entry import (
     ASKED,
     Entry,
@@ -185,7 +185,7 @@ class _Function:
             known |= {"sample": sample, "sample_id": sample.id}
             known["workspace"] = None if workspace is None else workspace.path
 
-        positional, keywords = self._binding.arguments(known)
+        positional, keywords = self._arguments(known)
         try:
             if self._waits:
                 result = await self._function(*positional, **keywords)
@@ -206,6 +206,37 @@ class _Function:
         if type(result) is str:
             return Reply(text=result)
         return framework_reply(result, self.unread)
+
+    def _arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
+        """The positional and keyword arguments of one call.
+
+        A default is kept if the condition gives no value.
+        """
+        binding = self._binding
+        positional: list[object] = []
+        keywords: JsonObject = {}
+        for parameter in binding.parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            name = binding.values.get(parameter.name)
+            value = None
+            if name is not None:
+                value = known[name]
+            given = value is not None and not (name == "mcp_servers" and not value)
+            if not given and parameter.default is not parameter.empty:
+                value = parameter.default
+            elif not given:
+                value = "" if name == "system_prompt" else value
+
+            if parameter.kind in (POSITIONAL if binding.question_last else POSITIONAL[:1]):
+                positional.append(value)
+            elif name is not None:
+                keywords[parameter.name] = value
+
+        if binding.question_last:
+            positional += [known["question"]]
+        keywords.update((name, known[name]) for name in binding.keywords if known[name] is not None)
+        return positional, keywords
 
 
 def _yields(function: object) -> bool:

@@ -20,6 +20,7 @@ LOOKED_AT = 500
 _DEEPEST = 4  # levels of objects whose keys are columns of their own
 _MOST_KEYS = 40  # of an object whose keys are columns
 _MOST_COLUMNS = 1_000
+_LONGEST_NUMBER = 40  # characters
 _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
 _FLAGS = frozenset(
@@ -73,7 +74,12 @@ class Column(msgspec.Struct):
             if isinstance(value, bool) or (text is not None and text.casefold() in _FLAGS):
                 self.flags += 1
             elif isinstance(value, (int, float)) or (
-                text is not None and not text[0].isalpha() and number_in(text) is not None
+                text is not None
+                and not text[0].isalpha()
+                and (
+                    (text.isdecimal() and len(text) <= _LONGEST_NUMBER)
+                    or number_in(text) is not None
+                )
             ):
                 self.numbers += 1
             elif text is not None:
@@ -161,7 +167,7 @@ def is_empty(value: object) -> bool:
 def number_in(text: str) -> float | None:
     """The number that a text is, with a decimal point or comma; None: it is none."""
     written = text.strip().removesuffix("%").strip()
-    if not written or len(written) > 40:
+    if not written or len(written) > _LONGEST_NUMBER:
         return None
     if "," in written and "." not in written and written.count(",") == 1:
         written = written.replace(",", ".")

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, takewhile
 from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
 _MOST_FAULTS = 100_000  # rows; then reading stops
 # bytes, of JSON Lines and of a JSON file, which is read as a whole
 _LONGEST_LINE, _LARGEST_JSON = 64 << 20, 512 << 20
-_BLOCK = 64  # lines that are checked at once
+_BLOCK = 64  # lines that are read at once
 # what a number can be in the memory of samples and in the journal
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
@@ -511,11 +511,19 @@ class _Objects:
         self._data, self._unfit, self._last = data, unfit, last
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        for number, line in _lines(self._data):
-            if number not in self._unfit:
-                yield number, _decoded(line)
-            if number == self._last:
-                return
+        return chain.from_iterable(self._blocks())
+
+    def _blocks(self) -> Iterator[list[tuple[int, Row]]]:
+        """The objects of some lines at a time, so that one more costs little."""
+        lines = takewhile(lambda numbered: numbered[0] <= self._last, _lines(self._data))
+        while block := list(islice(lines, _BLOCK)):
+            fit = [(number, line) for number, line in block if number not in self._unfit]
+            try:
+                objects = [(number, msgspec.json.decode(line)) for number, line in fit]
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                objects = [(number, _decoded(line)) for number, line in fit]
+
+            yield objects
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:

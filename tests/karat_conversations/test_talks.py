@@ -49,6 +49,8 @@ def questions(tmp_path: Path, rows, name="questions.json", **options):
         {"call": "Member: Hi\nPA Agent: Hello"},
         {"call": "[10:02] Customer: Hi\n[10:03] Support Agent: Hello"},
         {"call": "Customer (10:02): Hi\n**Agent:** Hello"},
+        {"call": "Customer (Ann Lee): Hi\nAgent (Bob): Hello"},
+        {"text": "用户：Hi\n客服：Hello"},
         {"call": "Customer: Hi Agent: Hello"},
         {"call": "Customer: Hi\\nAgent: Hello"},
         {"text": "## User\nHi\n\n## Assistant\nHello"},

@@ -111,6 +111,16 @@ def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
             [],
             id="calls are nobody who speaks",
         ),
+        pytest.param(
+            [{"messages": [{"gonderen": who, "mesaj": who} for who in ("Müşteri", "Sistem", "Temsilci")]}],
+            ["Temsilci"],
+            id="in another language",
+        ),
+        pytest.param(
+            [{"messages": [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": '{"name": "I"}'}]}],
+            ['{"name": "I"}'],
+            id="a reply that is JSON",
+        ),
     ],
 )  # fmt: skip
 def test_only_what_the_assistant_says_is_an_answer(tmp_path: Path, rows: list[object], answers: list[str]) -> None:

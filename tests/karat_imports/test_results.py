@@ -349,6 +349,23 @@ def test_what_is_not_read_as_it_may_be_meant_is_said(tmp_path: Path) -> None:
     } <= {*made.findings.notes}
 
 
+def test_columns_that_no_name_explains_are_said_to_be_unused(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([{"user": "Hi?", "assistant": "Hello", "tone": 3, "hint": None}] * 2))
+    (made,) = import_results("csv", [path], tmp_path / "runs")
+    assert {
+        "not used: tone",
+        "rows may be turns of one conversation: each is taken as a question of its own",
+    } <= {*made.findings.notes}
+
+
+def test_rows_that_are_messages_are_no_results(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("case,customer_message,agent_response\n1,Where is it?,\n1,,On its way\n2,Why?,\n2,,So\n")
+    with pytest.raises(BadDataset, match="no row holds both 'customer_message' and 'agent_response'"):
+        list(import_results("csv", [path], tmp_path / "runs"))
+
+
 def test_nan_is_a_score_that_is_missing(tmp_path: Path) -> None:
     for name in ("ragas.json", "ragas.jsonl"):
         path = tmp_path / name

@@ -86,6 +86,15 @@ _IN_ENGLISH = {
     **dict.fromkeys(("эталонный", "эталон", "эталонная"), "reference"),
     **dict.fromkeys(("модели", "модель", "模型"), "model"),
     **dict.fromkeys(("оценка", "评分", "得分"), "score"),
+    **dict.fromkeys(("enunciado", "질의", "questão"), "question"),
+    **dict.fromkeys(("opciones", "opções", "opcoes", "optionen", "选项", "選択肢"), "options"),
+    **dict.fromkeys(("alternativas", "alternativen"), "alternatives"),
+    **dict.fromkeys(("texto", "texte", "testo", "текст", "文本"), "text"),
+    **dict.fromkeys(("rótulo", "rotulo", "etiqueta", "étiquette", "标签"), "label"),
+    **dict.fromkeys(("predicción", "prediccion", "predição", "previsão"), "prediction"),
+    **dict.fromkeys(("mensaje", "mensagem", "nachricht", "mesaj", "сообщение", "消息"), "message"),
+    **dict.fromkeys(("remitente", "absender", "gonderen", "gönderen", "отправитель"), "sender"),
+    **dict.fromkeys(("explicación", "explicacion", "explicação", "justificativa"), "explanation"),
     "tipo": "type",
     "msg": "message",
 }
@@ -219,7 +228,7 @@ _SCORES = word_set(
     relevancy coherence fluency helpfulness correctness completeness accuracy factuality score
     scores success passed pass reward acc exactmatch em f1 similarity rouge rouge1 rouge2 rougel
     bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
-    hallucination bias toxicity falserefusal wer cer perplexity loss distance semanticsimilarity
+    hallucination bias toxicity falserefusal wer cer perplexity loss semanticsimilarity
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
     judgment followallinstructions overall verified"""
 )
@@ -303,19 +312,31 @@ _BY_END = {
 _CHOICE_STEMS = word_set(
     "choice option opt op ans answer endings ending alternative candidate distractor a b c d e"
 )
-_SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "direction", "type", "name")
-_SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
+_SPEAKERS = (
+    *("role", "from", "speaker", "author", "sender", "actor", "direction"),
+    *("remitente", "rol", "autor", "absender", "gonderen", "gönderen", "отправитель"),
+    *("type", "name"),
+)
+_SAYS = (
+    *("content", "value", "text", "message", "utterance", "body", "parts"),
+    *("texto", "mensaje", "mensagem", "contenido", "nachricht", "mesaj", "сообщение"),
+)
 _USERS = word_set(
     """user human customer client usr patient seeker person student interviewee caller visitor guest
-    member buyer shopper learner asker inbound incoming 用户 客户 患者 病人"""
+    member buyer shopper learner asker inbound incoming 用户 客户 患者 病人 usuario usuário cliente
+    kunde nutzer benutzer utilisateur utente klient müşteri kullanıcı пользователь клиент 사용자
+    고객 ユーザー"""
 )
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
     interviewer operator support llm robot advisor nurse representative rep tutor consultant
-    counsellor physician chatgpt receptionist outbound outgoing 客服 助手 医生 机器人"""
+    counsellor physician chatgpt receptionist outbound outgoing 客服 助手 医生 机器人 asistente
+    assistente agente atendente assistent asistan temsilci ассистент бот оператор 상담원
+    アシスタント"""
 )
 NOT_SPEAKING = word_set(
-    "system sys tool function developer action function_call observation tool_call tool_response"
+    """system sys sistema sistem tool function developer action function_call observation tool_call
+    tool_response"""
 )
 """Who writes in a chat, and is neither the one who asks nor the one who answers."""
 SPEAKING = _USERS | _ASSISTANTS | NOT_SPEAKING

@@ -54,7 +54,7 @@ _COUNTED = word_set("turn round step exchange t")  # what a number in a column's
 _AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T -]{3,24}(?:[AP]M)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
 _MARKED = re.compile(
     rf"^{_AT}(?:<(\w{{1,20}})>|\[(\w[\w ]{{0,20}})\]:?(?!\()"
-    rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][\d:. APM-]{{4,22}}[)\]])?:\*{{0,2}})",
+    rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][^()\[\]\n]{{1,40}}[)\]])?[:：]\*{{0,2}})",
     re.MULTILINE,
 )
 _CLOSED = re.compile(r"(?:\[/(\w{1,20})\]|</(\w{1,20})>)[ \t\r]*$", re.MULTILINE)

@@ -195,6 +195,9 @@ def _message(value: object) -> Message | None:
                 id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
                 results.append((id_, spoken(result) or _shown(result)))
 
+    if text is None and not calls and not results and isinstance(row.get("content"), str):
+        text = row.text("content")  # JSON is what it says
+
     if role == "tool" and not results:
         results, text = [(row.text("tool_call_id", "id"), text or _shown(content))], None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar
@@ -22,11 +23,13 @@ from karat.documents.answers import (
 from karat.documents.batches import Batch, Table
 from karat.documents.cells import dialogue
 from karat.documents.columns import (
+    LOOKED_AT,
     MISSING,
     Column,
     are_messages,
     cell,
     columns_of,
+    is_empty,
     paths_in,
     score_in,
 )
@@ -36,6 +39,7 @@ from karat.documents.names import (
     is_score_name,
     lower_is_better,
     meanings,
+    side_of,
     with_role,
     words_of,
 )
@@ -170,6 +174,7 @@ class Csv:
             except BadOption as error:
                 raise _instead(path, rows, error, self._options) from error
 
+            _check_together(path, rows, chosen)
             table: Iterable[tuple[int, Row]] = rows.rows
             if systems:
                 table = _ARowASystem(rows.rows, systems, models)
@@ -189,7 +194,10 @@ class Csv:
                     metrics[name.partition(".")[2]] = column
 
             lower = self._lower(metrics, findings)
-            for text in _unsaid(columns, chosen):
+            of_systems = {*systems, *models, *models.values()}
+            for found in systems.values():
+                of_systems |= {*found.values()}
+            for text in _unsaid(columns, {*chosen.values()} | of_systems, chosen.get("answer")):
                 findings.note(text)
 
             announced = {}
@@ -358,30 +366,50 @@ def _metric(path: str) -> str:
     return path.removeprefix("scores.").removeprefix("metrics.").removesuffix(".score")
 
 
-def _unsaid(columns: Mapping[str, Column], chosen: Mapping[str, str]) -> Iterator[str]:
+def _unsaid(
+    columns: Mapping[str, Column], used: Collection[str], answer: str | None
+) -> Iterator[str]:
     """What a file seems to hold that is not read, or not as it may be meant."""
-    used = {*chosen.values()}
+    in_words = set()
     for path, column in columns.items():
         words = sorted(column.values)
-        in_words = column.texts > 0 and 1 < len(words) <= _FEW_WORDS and not column.is_scored
-        if path not in used and in_words and is_score_name(path):
+        judged = column.texts > 0 and 1 < len(words) <= _FEW_WORDS and not column.is_scored
+        if path not in used and judged and is_score_name(path):
+            in_words.add(path)
             yield f"not taken, as it judges in words: '{path}' ({some_of(words)})"
 
-    answer = columns.get(chosen.get("answer", ""))
-    if answer is not None and 2 * answer.lists > answer.filled:
-        yield f"'{chosen['answer']}' holds lists: each list is one answer"
-    for path in with_role(columns, "conversation"):
+    answers = columns.get(answer or "")
+    if answers is not None and 2 * answers.lists > answers.filled:
+        yield f"'{answer}' holds lists: each list is one answer"
+    alone = "each is taken as a question of its own"
+    conversations = with_role(columns, "conversation")
+    for path in conversations:
         column = columns[path]
         if path not in used and 1 < len(column.values) < column.filled:
-            yield (
-                f"rows of one '{path}' may be turns of one conversation: each is taken as a "
-                f"question of its own"
-            )
+            yield f"rows of one '{path}' may be turns of one conversation: {alone}"
+
+    if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
+        yield f"rows may be turns of one conversation: {alone}"
+    whole = {path.partition(".")[0] for path in used} | in_words
+    left = [path for path in paths_in(columns) if path not in whole and columns[path].filled]
+    if left:
+        yield f"not used: {some_of(left, most=_MOST_NAMED)}"
 
 
 def _is_target(name: str) -> bool:
     """Whether a column's name is that of a target without a role."""
     return name in {*_TARGETS} - {*_ROLES} or name.startswith(("score.", "reason."))
+
+
+def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
+    """Raises BadDataset if every answer is in a row without a question: rows are messages."""
+    if not {"question", "answer"} <= {*chosen}:
+        return
+    question, answer = chosen["question"], chosen["answer"]
+    answered = [row for _, row in islice(rows.rows, LOOKED_AT) if not is_empty(cell(row, answer))]
+    if answered and all(is_empty(cell(row, question)) for row in answered):
+        message = f"no row holds both '{question}' and '{answer}': its rows are messages"
+        raise BadDataset(str(path), [Fault(place="file", message=message)])
 
 
 def _is_result(targets: Iterable[str]) -> bool:
@@ -493,6 +521,7 @@ class _ARowASystem:
                 yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
 
 
+_MOST_NAMED = 12  # columns in a note
 _FEW_WORDS = 6  # of which a verdict is one
 _SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"
 """Columns of our own."""

@@ -214,7 +214,6 @@ def _test_result(
             why = unscored([*score.human.reasons, *score.agent.reasons])
 
         why = why or "no Bayes factor"
-
         rows.append(
             from_fields(
                 TestRow,
@@ -223,9 +222,7 @@ def _test_result(
                 repetition=number,
                 human=human,
                 agent=agent,
-                pas=estimated(
-                    interval, value=pas, n=1, reason=why or "no Bayes factor", level=level
-                ),
+                pas=estimated(interval, value=value, n=1, reason=why, level=level),
             )
         )
 
@@ -428,8 +425,8 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
             key = score.test.finding_id, score.test.test
             seen[key] += 1
             again = f" ({seen[key]})" if seen[key] > 1 else ""
-            test = replace(score.test, test=f"{score.test.test}{again}")
-            numbered.append(replace(score, test=test))
+            own = replace(score.test, test=f"{score.test.test}{again}")
+            numbered.append(replace(score, test=own))
 
         distinct[name] = replace(agreement, tests=tuple(numbered)), sure
 

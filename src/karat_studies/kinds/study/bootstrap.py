@@ -244,7 +244,7 @@ class _Plan:
         if self._reducer is not None:
             tests = enumerate(self.run.scores)
             wanted = [(at, score) for at, score in tests if score.test.agent.missing is None]
-            for drawn, replicate in zip(weights, values, strict=True):
+            for drawn, own in zip(weights, values, strict=True):
                 if self.reasons:
                     break
                 try:
@@ -253,7 +253,7 @@ class _Plan:
                     continue  # the study's own code fails for it
 
                 for at, score in wanted:
-                    replicate[:, at] = measured(self._test(score), columns, score.method)
+                    own[:, at] = measured(self._test(score), columns, score.method)
 
             return values
 

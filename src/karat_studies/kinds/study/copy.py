@@ -155,7 +155,7 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         return _factorial(test, human)
     if test.kind == "contingency":
         outcomes = test.outcomes or [True, False]
-        samples = []
+        samples: list[list[Any]] = []
         for row in human.table or ():
             counted = zip(outcomes, row, strict=True)
             samples.append([one for one, count in counted for _ in range(count)])

@@ -104,7 +104,17 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
             if there is not None and _digest(there) == digest:
                 return MergedRun(run=there, changed=False, notes=tuple(notes))
             if there is not None:
-                _refuse_changed(there)
+                merged = there.info.merged
+                if (
+                    merged is None
+                    or _digest(there) != merged.journal
+                    or any((there.path / one).exists() for one in _REVIEWS)
+                ):
+                    message = (
+                        "was resumed, scored or reviewed after it was merged: name another --out"
+                    )
+                    raise BadRun(there.path, message)
+
             info = _info(runs, name, plan, Merged(runs=tuple(ids), journal=digest))
             _copy_files(building, runs, info, overlaps)
             if there is not None:
@@ -320,18 +330,6 @@ def _there(final: Path) -> RunFolder | None:
         raise BadOption(
             "--out", f"{final} is in the way, and cannot be read as a run: remove it"
         ) from error
-
-
-def _refuse_changed(run: RunFolder) -> None:
-    """Raises BadRun if something was added to a merged run."""
-    merged = run.info.merged
-    if (
-        merged is None
-        or _digest(run) != merged.journal
-        or any((run.path / name).exists() for name in _REVIEWS)
-    ):
-        message = "was resumed, scored or reviewed after it was merged: name another --out"
-        raise BadRun(run.path, message)
 
 
 def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) -> RunInfo:

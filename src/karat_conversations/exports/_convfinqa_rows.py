@@ -254,73 +254,75 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
 
 def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
     """One row per declared turn, in order."""
-    return [_turn_row(place, trace) for place in _places(trial, shown)]
+    rows = []
+    for place in _places(trial, shown):
+        score, reply, failure = place.score, place.reply, place.trial.failure
+        if score is not None:
+            detail = score.detail
+        else:
+            detail = {}
 
+        values, golden = place.values, place.turn.golden
+        # A turn that was never reached is wrong; for an answer without a score it is unknown.
+        unknown = place.trial.answer is not None or golden is None or (place.text and place.reached)
+        unscored = None if unknown else False
+        actual = place.actual
+        predicted = detail.get("program") or (reply.program if reply is not None else None)
+        if place.turn.detail.get("program") is not None:
+            golden_operations = place.turn.detail.get("operations")
+        else:
+            golden_operations = None
 
-def _turn_row(place: _Place, trace: str) -> Row:
-    score, reply, failure = place.score, place.reply, place.trial.failure
-    if score is not None:
-        detail = score.detail
-    else:
-        detail = {}
+        if score is not None:
+            diagnosis = score.labels.get("diagnosis")
+        else:
+            diagnosis = None
 
-    values, golden = place.values, place.turn.golden
-    # A turn that was never reached is wrong; for an answer without a score it is unknown.
-    unknown = place.trial.answer is not None or golden is None or (place.text and place.reached)
-    unscored = None if unknown else False
-    actual = place.actual
-    predicted = detail.get("program") or (reply.program if reply is not None else None)
-    if place.turn.detail.get("program") is not None:
-        golden_operations = place.turn.detail.get("operations")
-    else:
-        golden_operations = None
+        # The final verdict of the agent's validator; empty if it has none
+        if reply is None:
+            validated: Row = {}
+        else:
+            row: Row = {"recorded_verdict": reply.verdict}
+            if reply.validations:
+                last = reply.validations[-1]
+                row |= {
+                    "validator_retries": last.retry_number,
+                    "validator_valid": last.valid,
+                    "validator_confidence": last.confidence,
+                }
 
-    if score is not None:
-        diagnosis = score.labels.get("diagnosis")
-    else:
-        diagnosis = None
+            validated = row
 
-    # The final verdict of the agent's validator; empty if it has none
-    if reply is None:
-        validated: Row = {}
-    else:
-        row: Row = {"recorded_verdict": reply.verdict}
-        if reply.validations:
-            last = reply.validations[-1]
-            row |= {
-                "validator_retries": last.retry_number,
-                "validator_valid": last.valid,
-                "validator_confidence": last.confidence,
+        rows.append(
+            {
+                "trace_id": trace,
+                "conversation_id": place.trial.sample.id,
+                "condition": place.trial.condition,
+                "repetition": place.trial.repetition,
+                "turn_idx": place.number,
+                "question": place.turn.question,
+                "expected_answer": in_numbers(golden),
+                "actual_answer": in_numbers(actual),
+                "expected_text": golden,
+                "actual_text": actual,
+                "right": unscored if place.right is None else place.right,
+                **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
+                "logic_recall": values.get("logic_recall"),
+                "golden_operations": golden_operations,
+                "ground_truth_program": place.turn.detail.get("program"),
+                "predicted_program": predicted,
+                **_plan(predicted),
+                "diagnosis": diagnosis,
+                "extractor": detail.get("extractor"),
+                **_spent(reply),
+                **validated,
+                "error_occurred": place.broke,
+                "error_type": failure.kind if place.broke and failure is not None else None,
+                "error_message": failure.message if place.broke and failure is not None else None,
             }
+        )
 
-        validated = row
-
-    return {
-        "trace_id": trace,
-        "conversation_id": place.trial.sample.id,
-        "condition": place.trial.condition,
-        "repetition": place.trial.repetition,
-        "turn_idx": place.number,
-        "question": place.turn.question,
-        "expected_answer": in_numbers(golden),
-        "actual_answer": in_numbers(actual),
-        "expected_text": golden,
-        "actual_text": actual,
-        "right": unscored if place.right is None else place.right,
-        **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
-        "logic_recall": values.get("logic_recall"),
-        "golden_operations": golden_operations,
-        "ground_truth_program": place.turn.detail.get("program"),
-        "predicted_program": predicted,
-        **_plan(predicted),
-        "diagnosis": diagnosis,
-        "extractor": detail.get("extractor"),
-        **_spent(reply),
-        **validated,
-        "error_occurred": place.broke,
-        "error_type": failure.kind if place.broke and failure is not None else None,
-        "error_message": failure.message if place.broke and failure is not None else None,
-    }
+    return rows
 
 
 def in_numbers(text: object) -> str | None:

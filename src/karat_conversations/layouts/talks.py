@@ -388,7 +388,16 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
                 role = said
 
     found.append({"role": role, "content": text[begins:].strip()})
-    found = _joined([message for message in found if message["content"]])
+    joined: list[Message] = []  # what one speaker says in succession is one message
+    for message in found:
+        if not message["content"]:
+            continue
+        if joined and joined[-1]["role"] == message["role"]:
+            joined[-1] = {**message, "content": f"{joined[-1]['content']}\n{message['content']}"}
+        else:
+            joined.append(message)
+
+    found = joined
     return found if agent == _ANYONE or has_both_sides(found) else []
 
 
@@ -416,19 +425,6 @@ def _sides_of_marks(
     return sides | sides_of(names) if in_turn else sides
 
 
-def _joined(messages: Iterable[Message]) -> list[Message]:
-    """The messages, with what one speaker says in succession as one message."""
-    found: list[Message] = []
-    for message in messages:
-        if found and found[-1]["role"] == message["role"]:
-            said = f"{found[-1]['content']}\n{message['content']}"
-            found[-1] = {**message, "content": said}
-        else:
-            found.append(message)
-
-    return found
-
-
 # --- a column a turn --------------------------------------------------------------------------
 
 
@@ -440,7 +436,8 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
         number = "1" if match is None else match[2].lstrip("0") or "0"
         for side, roles in _SIDES:
             stems = [path] if match is None else _stems(match[1], match[3])
-            said = next((stem for stem in stems if any(_sides_said(stem))), None)
+            of_a_side = (stem for stem in stems if any(_of_side([stem], *one) for one in _SIDES))
+            said = next(of_a_side, None)
             if said is not None and columns[path].is_text and _of_side([said], side, roles):
                 sides.setdefault(number, {}).setdefault(side, path)
 
@@ -456,12 +453,6 @@ def _stems(before: str, after: str) -> list[str]:
     before = "_".join(word for word in words_of(before) if word not in _COUNTED)
     names = (f"{before}_{after}".strip("_"), after, before)
     return [_SHORT.get(name.lower(), name) for name in names if name]
-
-
-def _sides_said(stem: str) -> Iterator[str]:
-    for side, roles in _SIDES:
-        if _of_side([stem], side, roles):
-            yield side
 
 
 def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, Row]]:
@@ -492,7 +483,8 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
         return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
     classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
-    if named is None and any(_is_wanted(path) for path in classes):
+    roles = {meaning.role for path in classes for meaning in meanings(path)}
+    if named is None and "golden" in roles:
         return None  # a class of each message
     groups: dict[object, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:
@@ -523,10 +515,6 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
             return path
 
     return None
-
-
-def _is_wanted(path: str) -> bool:
-    return any(meaning.role == "golden" for meaning in meanings(path))
 
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
@@ -581,7 +569,12 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
         inside = columns_of(entries)
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
-        deeper = [name for name in inside if inside[name].lists and _is_questions(inside[name])]
+        deeper = []
+        for name, held in inside.items():
+            parts = [part for part in held.example if isinstance(part, Mapping)]
+            if held.lists and parts and with_role(columns_of(parts), "question"):
+                deeper.append(name)
+
         if asked or deeper:
             turns = is_of_turns(path) and bool(asked)
             read = _read_entries(rows, path, asked[0] if turns else None)
@@ -650,11 +643,6 @@ def _read_chats(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
         chats = row.get(path)
         for chat in chats if isinstance(chats, list) else ():
             yield number, {**row, path: chat}
-
-
-def _is_questions(column: Column) -> bool:
-    entries = [part for part in column.example if isinstance(part, Mapping)]
-    return bool(entries) and bool(with_role(columns_of(entries), "question"))
 
 
 def is_of_turns(path: str) -> bool:

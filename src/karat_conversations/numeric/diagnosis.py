@@ -68,26 +68,33 @@ def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
 def _one_exchanged(
     turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]
 ) -> Found:
+    import numpy as np
+
     places = [slots for slots in _places(circuit, document) if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
     results = _results(circuit, places, numbers, given)
     if results is None:
-        best = None
-    else:
-        best = _best(results, turn)
-
-    if best is None or results is None:
         return None
-    row, column, reading, fits = best
-    return {
-        "literal": circuit.texts[places[row][0]],
-        "instead": float(numbers[column]),
-        **document.place_of(float(numbers[column])),
-        "result": float(results[row, column]),
-        "reading": reading,
-        "tried": int(results.size),
-        "fits": fits,
-    }
+    for reading in turn.likely_readings:
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = np.abs(results - reading.number)
+            fits = turn.given_by(results, reading)
+
+        count = int(np.count_nonzero(fits))
+        if count:  # the result closest to the answer
+            row, column = divmod(int(np.argmin(np.where(fits, off, np.inf))), results.shape[1])
+            instead = float(numbers[column])
+            return {
+                "literal": circuit.texts[places[row][0]],
+                "instead": instead,
+                **document.place_of(instead),
+                "result": float(results[row, column]),
+                "reading": reading.by,
+                "tried": int(results.size),
+                "fits": count,
+            }
+
+    return None
 
 
 def _places(circuit: Circuit, document: Document) -> Iterator[tuple[int, ...]]:
@@ -130,25 +137,6 @@ def _results(
 
     if rows:
         return np.array(rows)
-    return None
-
-
-def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, str, int] | None:
-    """Row and column of the result closest to the answer, its reading, and how many fit; None if
-    none does.
-    """
-    import numpy as np
-
-    for reading in turn.likely_readings:
-        with np.errstate(over="ignore", invalid="ignore"):
-            off = np.abs(results - reading.number)
-            fits = turn.given_by(results, reading)
-
-        count = int(np.count_nonzero(fits))
-        if count:
-            at = int(np.argmin(np.where(fits, off, np.inf)))
-            return at // results.shape[1], at % results.shape[1], reading.by, count
-
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from karat_conversations.numeric.programs import History, execute, parse_program
 from karat_conversations.numeric.tables import Table, cell_number
-from karat_conversations.numeric.trees import Argument, ExecutionError, Program
+from karat_conversations.numeric.trees import ExecutionError, Program
 from karat_conversations.numeric.values import parse_value, spelled
 
 REASONS: Final[Mapping[str, str]] = {
@@ -106,13 +106,23 @@ def doubts(
         if wrong:
             of_turn.append(Doubt("unreadable", wrong))
 
-        of_turn += _printed(turn)
+        if turn.printed is not None and turn.executed is not None:
+            verdict = agreement(turn.executed, turn.printed)
+            if verdict in {"sign", "differs"}:
+                reason = "printed_sign" if verdict == "sign" else "printed_disagrees"
+                evidence = {"executed": turn.executed, "printed": turn.printed[:80]}
+                of_turn.append(Doubt(reason, evidence))
+
         if program is not None:
             of_turn += [
                 *_executed(turn, program, history, table),
                 *_operands(program, excused, page),
             ]
-            excused.update(_computed(turn, program))
+            for answer in (turn.executed, turn.printed) if program.steps else ():
+                result = None if answer is None else parse_value(answer)
+                if result is not None and result.boolean is None:
+                    number = abs(Decimal(repr(result.number)))
+                    excused |= {number.normalize(_EXACT), number.scaleb(2).normalize(_EXACT)}
 
         history.append((program or "", turn.executed))
         by_turn.append(of_turn)
@@ -156,15 +166,6 @@ def _prints_as(number: Decimal, stated: Decimal) -> bool:
                 continue
 
     return False
-
-
-def _printed(turn: GoldenTurn) -> Iterator[Doubt]:
-    if turn.printed is None or turn.executed is None:
-        return
-    verdict = agreement(turn.executed, turn.printed)
-    if verdict in {"sign", "differs"}:
-        reason = "printed_sign" if verdict == "sign" else "printed_disagrees"
-        yield Doubt(reason, {"executed": turn.executed, "printed": turn.printed[:80]})
 
 
 def _executed(
@@ -240,12 +241,12 @@ class _Page:
                 if abs(form) >= 1:
                     counted.append(form.scaleb(unit))
 
-        return any(self._stands(form) for form in [*forms, *written, *counted])
+        for form in [*forms, *written, *counted]:
+            size = abs(form).normalize(_EXACT)
+            if form.normalize(_EXACT) in self.cells or size in self._plain:
+                return True
 
-    def _stands(self, number: Decimal) -> bool:
-        return (
-            number.normalize(_EXACT) in self.cells or abs(number).normalize(_EXACT) in self._plain
-        )
+        return False
 
     def with_other_sign(self, forms: Sequence[Decimal]) -> _Cell | None:
         """The cell with the number of opposite sign."""
@@ -270,7 +271,12 @@ class _Page:
 
 def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[Doubt]:
     by_reason: dict[str, dict[str, dict[str, object]]] = {}
-    for argument in _literals(program):
+    of_steps = (argument for step in program.steps for argument in step.arguments)
+    for argument in (program.number, *of_steps):
+        if argument is None or argument.kind != "number":
+            continue
+        if argument.text.strip().startswith("const"):
+            continue  # it need not have come from the page
         # The number, and, if written in percent, its percentage.
         number = Decimal(repr(argument.value))
         if "%" in argument.text:
@@ -295,33 +301,6 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
         Doubt(reason, {"operands": list(of_it.values())[:_MOST_SHOWN]})
         for reason, of_it in by_reason.items()
     )
-
-
-def _literals(program: Program) -> Iterator[Argument]:
-    """The numbers that must have come from the page: neither constants nor results."""
-    of_steps = (argument for step in program.steps for argument in step.arguments)
-    for argument in (program.number, *of_steps):
-        if (
-            argument is not None
-            and argument.kind == "number"
-            and not argument.text.strip().startswith("const")
-        ):
-            yield argument
-
-
-def _computed(turn: GoldenTurn, program: Program) -> Iterator[Decimal]:
-    """The results, executed and printed, of a turn that computed something."""
-    if not program.steps:
-        return
-    for answer in (turn.executed, turn.printed):
-        if answer is not None:
-            value = parse_value(answer)
-        else:
-            value = None
-
-        if value is not None and value.boolean is None:
-            number = abs(Decimal(repr(value.number)))
-            yield from (number.normalize(_EXACT), number.scaleb(2).normalize(_EXACT))
 
 
 _NUMBER = re.compile(r"(?<![\w.])(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)(\s?%)?", re.ASCII)

@@ -319,6 +319,13 @@ def null_answers(
         )
 
     values = [parse_value(answer) for answer in golden]
+    answers: list[float | bool | None] = []
+    for value in values:
+        if value is None:
+            answers.append(None)
+        else:
+            answers.append(value.number if value.boolean is None else value.boolean)
+
     return {
         "zero": [0.0] * len(values),
         "one": [1.0] * len(values),
@@ -330,16 +337,8 @@ def null_answers(
             (None if value is None or value.boolean is not None else 100 * value.number)
             for value in values
         ],
-        "another_turn": [
-            None if at is None else _as_answer(values[at]) for at in _others(conversations)
-        ],
+        "another_turn": [None if at is None else answers[at] for at in _others(conversations)],
     }
-
-
-def _as_answer(value: Value | None) -> float | bool | None:
-    if value is None:
-        return None
-    return value.number if value.boolean is None else value.boolean
 
 
 def _others(conversations: Sequence[Hashable]) -> list[int | None]:

@@ -136,23 +136,20 @@ def substitutions(
         ):
             continue
 
-        slots = tuple(slot for slot in _slots(circuit, earlier.circuit) if slot not in kept)
+        # Steps written like its last one, or literals of its value
+        part = earlier.circuit
+        places: Iterable[int] = circuit.named
+        if part.computes:
+            places, key = range(len(circuit.keys)), part.keys[part.root]
+        else:
+            key = literal_key(part.values[part.root])
+
+        alike = (slot for slot in places if circuit.keys[slot] == key)
+        slots = tuple(slot for slot in alike if slot not in kept)
         if slots:
             wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, slots))
 
     return wrong
-
-
-def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
-    """The slots of the part in the circuit: steps written like its last one, or literals of its
-    value.
-    """
-    if part.computes:
-        key = part.keys[part.root]
-        yield from (slot for slot, other in enumerate(circuit.keys) if other == key)
-    else:
-        key = literal_key(part.values[part.root])
-        yield from (slot for slot in circuit.named if circuit.keys[slot] == key)
 
 
 def _proof(

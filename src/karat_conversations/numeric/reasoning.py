@@ -304,8 +304,14 @@ class Before:
         An earlier answer in the program stands for the program that gave it.
         """
         keys, program_key = parts.keys, parts.whole
-        if keys is not None and self._answers_in(parts):
-            keys, program_key = _keys(parts.program, self.setting)
+        if keys is not None:
+            # Without an earlier answer in the program the history changes nothing
+            arguments = (one for step in parts.program.steps for one in step.arguments)
+            if any(number in self.computed for number, _ in parts.literals) or any(
+                argument.kind == "history" for argument in arguments
+            ):
+                keys, program_key = _keys(parts.program, self.setting)
+
         if keys and self.keys:
             # The steps that are neither known nor used only by known ones
             steps = parts.program.steps
@@ -336,16 +342,6 @@ class Before:
             return parts
         literals = tuple(_literals(parts.program, counted, self.table))
         return Parts(parts.program, keys, program_key, counted, literals)
-
-    def _answers_in(self, parts: Parts) -> bool:
-        """Whether the program contains an earlier answer: if not, the history changes nothing."""
-        if any(number in self.computed for number, _ in parts.literals):
-            return True
-        return any(
-            argument.kind == "history"
-            for step in parts.program.steps
-            for argument in step.arguments
-        )
 
 
 def _sizes(values: Iterable[object]) -> Iterator[float]:

@@ -157,20 +157,19 @@ def _insert(
 ) -> None:
     if not any(columns.values()):
         return
-    shape = json.dumps({column: [_nested(_TYPES[kind])] for column, kind in types.items()})
+    shapes: dict[str, list[object]] = {}
+    for column, kind in types.items():
+        whole = _TYPES[kind]
+        part = whole.removesuffix("[]")
+        shapes[column] = [whole if part == whole else [part]]
+
     text = json.dumps({column: columns[column] for column in types}, ensure_ascii=False)
     taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in types)
     connection.execute(
         f"INSERT INTO {_quoted(name)} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
         # Half of a surrogate pair is not a character; one such answer must not spoil all others.
-        [text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), shape],
+        [text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), json.dumps(shapes)],
     )
-
-
-def _nested(kind: str) -> object:
-    if kind.endswith("[]"):
-        return [kind.removesuffix("[]")]
-    return kind
 
 
 def _quoted(name: str) -> str:

@@ -157,7 +157,13 @@ class _Filling:
             for at, cell, code in index.failures
             if cell >= 0 and (stages[code] == "score") == bool(index.answered[cell])
         }
-        self._only = None if samples is None else self._cells_of(samples)
+        self._only: list[int] | None = None  # all cells of the samples that the run has
+        if samples is not None:
+            each = len(index.conditions) * index.repetitions
+            self._only = []
+            for row in sorted({index.samples[name] for name in samples if name in index.samples}):
+                self._only += range(row * each, (row + 1) * each)
+
         scores = {key: index.scores[key] for key in self._shown.items() if key in index.scores}
         self._score_places: list[int] = []  # of the cells in `_only`
         self._scores: dict[tuple[str, str], Callable[[int], int | None]] = {}
@@ -226,15 +232,6 @@ class _Filling:
             ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ()
         ):
             self.files["ledger"].write(row)
-
-    def _cells_of(self, samples: Iterable[str]) -> list[int]:
-        """All cells of these samples; names that the run does not have are ignored."""
-        index = self.index
-        cells: list[int] = []
-        each = len(index.conditions) * index.repetitions
-        for row in sorted({index.samples[name] for name in samples if name in index.samples}):
-            cells += range(row * each, (row + 1) * each)
-        return cells
 
     def _lines_of(self, cells: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
         """The lines that these cells, and failures outside the plan, are made of, as

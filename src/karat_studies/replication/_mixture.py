@@ -35,15 +35,7 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     # The upper limit of s: ln of λ·y at which the integrand has dropped by e^-36.
     q = special.expm1(GONE / p2) / c
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
-    total, h = _trapezoid(c, scale, p2, rate, np.asarray(np.log(rate * y_high) + 0.05))
-    log_bf = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
-    return np.where(np.isposinf(c), np.inf, log_bf)
-
-
-def _trapezoid(
-    c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats
-) -> tuple[Floats, Floats]:
-    h = (high - LOW) / (NODES - 1)
+    h = (np.log(rate * y_high) + 0.05 - LOW) / (NODES - 1)
     total = np.zeros_like(h)
     for nodes in np.array_split(np.arange(NODES), 1 if h.size <= FEW else NODES):
         s = LOW + h * nodes[:, None]
@@ -53,7 +45,8 @@ def _trapezoid(
         falling = np.exp(-y - p2 * np.log1p(c * x / (1.0 + x))) / np.sqrt(1.0 + x)
         total += (falling * y * (1.0 + steep)).sum(axis=0)
 
-    return total, h
+    log_bf = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
+    return np.where(np.isposinf(c), np.inf, log_bf)
 
 
 def log_mixture(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:

@@ -83,8 +83,14 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
     if kind == "anova":
         return "jzs" if all(_group_size(side) is not None for side in (human, agent)) else "pearson"
     if kind == "mannwhitney":
-        exact = all(_countable(side) for side in (human, agent))
-        return "exact_null" if exact else "asymptotic"
+        for side in (human, agent):
+            u = side.statistic
+            whole = not math.isfinite(u) or u == math.floor(u)
+            few = side.n1 * side.n2 <= ranks.EXACT_PRODUCT
+            if not whole or side.tie_term != 0 or not few:
+                return "asymptotic"
+
+        return "exact_null"
 
     return {
         "contingency": "independent_multinomial",
@@ -99,15 +105,6 @@ def _group_size(side: Side) -> list[float] | None:
     if side.df1 == 1 and math.isfinite(side.n1) and math.isfinite(side.n2):
         return [side.n1, side.n2]
     return None
-
-
-def _countable(side: Side) -> bool:
-    if math.isfinite(side.statistic):
-        is_whole = side.statistic == math.floor(side.statistic)
-    else:
-        is_whole = True
-
-    return is_whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
 
 
 def log_bf10_of(
@@ -187,7 +184,15 @@ def measure(
         reasons.append("no test statistic: no Bayes factor, no PAS")
 
     if known and math.isnan(log_bf) and not reasons:
-        reasons.append(_no_evidence(kind, side))
+        if kind == "variance_ratio":
+            why = "no Bayes factor for this kind"
+        elif kind == "mannwhitney" and not math.isnan(side.n1 + side.n2) and side.tie_term > 0:
+            why = "all answers are the same: there is no spread"
+        else:
+            why = "sizes are not known"
+
+        reasons.append(why)
+
     d, d_se = _on_d(kind, side, effect, se, convention)
     low, high = interval_of_effect(kind, side, effect, se, level=level)
     if math.isnan(d):
@@ -212,15 +217,6 @@ def measure(
         n_eff=_n_eff(kind, side),
         reasons=tuple(reasons),
     )
-
-
-def _no_evidence(kind: str, side: Side) -> str:
-    """Why a known statistic gives no Bayes factor."""
-    if kind == "variance_ratio":
-        return "no Bayes factor for this kind"
-    if kind == "mannwhitney" and not math.isnan(side.n1 + side.n2) and side.tie_term > 0:
-        return "all answers are the same: there is no spread"
-    return "sizes are not known"
 
 
 def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[float, float]:

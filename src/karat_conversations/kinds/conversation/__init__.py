@@ -248,7 +248,13 @@ class Conversation(Kind):
         """
         template = read_template(self._options.template, self._folders(path))
         drafts = self._read(path)
-        lacking = self._lacking(drafts)
+        # Conversation → its turns without the requested golden answer, if it has some
+        lacking = {}
+        for draft in drafts.drafts:
+            turns = [at for at, turn in enumerate(draft.turns) if self._golden(turn) is None]
+            if turns:
+                lacking[draft.id] = turns
+
         whole = [draft for draft in drafts.drafts if draft.id not in lacking]
         faults = [*drafts.faults, *self._missing(drafts, lacking)]
         skip = self._options.skip is not None and len(whole) > 0
@@ -268,7 +274,18 @@ class Conversation(Kind):
             raise BadDataset(shown(path), faults)
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
-        drawn = self._drawn(with_repeats_clustered(samples, repeats(samples)))
+        clusters = with_repeats_clustered(samples, repeats(samples))
+        size, stratum = self._options.sample_size, by_columns(self._options.stratify)
+        if self._options.allocation == "equal":
+            try:
+                drawn = draw_equally(clusters, size, seed=self._options.seed, stratum=stratum)
+            except ValueError as error:
+                raise BadOption(
+                    "dataset.sample_size", f"is too small for `allocation: equal`: {error}"
+                ) from error
+        else:
+            drawn = draw(clusters, size, seed=self._options.seed, stratum=stratum)
+
         warnings = () if skipped is None else (skipped,)
         return Dataset(
             kind="conversation",
@@ -303,16 +320,6 @@ class Conversation(Kind):
         if chosen is None:
             return None
         return str(chosen)
-
-    def _lacking(self, drafts: Drafts) -> dict[str, list[int]]:
-        """Conversation → its turns without the requested golden answer, if it has some."""
-        lacking = {}
-        for draft in drafts.drafts:
-            lacking[draft.id] = [
-                index for index, turn in enumerate(draft.turns) if self._golden(turn) is None
-            ]
-
-        return {name: turns for name, turns in lacking.items() if turns}
 
     def _missing(self, drafts: Drafts, lacking: Mapping[str, Sequence[int]]) -> list[Fault]:
         expected = self._options.expected
@@ -460,21 +467,6 @@ class Conversation(Kind):
             turns.append(Turn(question=turn.question, golden=golden, detail=detail, asked=asked))
 
         return tuple(turns)
-
-    def _drawn(self, samples: Sequence[Sample]) -> Sequence[Sample]:
-        options = self._options
-        stratum = by_columns(options.stratify)
-        if options.allocation == "equal":
-            try:
-                return draw_equally(
-                    samples, options.sample_size, seed=options.seed, stratum=stratum
-                )
-            except ValueError as error:
-                raise BadOption(
-                    "dataset.sample_size", f"is too small for `allocation: equal`: {error}"
-                ) from error
-
-        return draw(samples, options.sample_size, seed=options.seed, stratum=stratum)
 
 
 _GOLDEN = ("executed", "printed", "program")

@@ -56,8 +56,14 @@ def rendered(table: Table) -> str:
     | price | 60.94 | 37.84 |
     | volatility | -27 |  |
     """
+    cells: Iterable[Sequence[object]] = table
+    if isinstance(table, Mapping):
+        labels = dict.fromkeys(label for column in table.values() for label in column)
+        body = ([label, *(column.get(label) for column in table.values())] for label in labels)
+        cells = [["", *table], *body] if table else []
+
     rows = []
-    for row in _rows(table):
+    for row in cells:
         rows.append([cell_text(cell) for cell in row])
     wide = max((len(row) for row in rows), default=0)
     if not wide:
@@ -97,16 +103,6 @@ def has_non_numeric_values(table: Table) -> bool:
     if isinstance(table, Mapping):
         return any(isinstance(cell, str) for column in table.values() for cell in column.values())
     return any(not _NUMERIC.fullmatch(str(cell)) for row in table[1:] for cell in row[1:])
-
-
-def _rows(table: Table) -> Iterable[Sequence[object]]:
-    if not isinstance(table, Mapping):
-        return table
-    labels = dict.fromkeys(label for column in table.values() for label in column)
-    body = ([label, *(column.get(label) for column in table.values())] for label in labels)
-    if table:
-        return [["", *table], *body]
-    return []
 
 
 _MOST_TURNS = 200

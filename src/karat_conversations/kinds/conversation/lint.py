@@ -27,7 +27,35 @@ def lint(path: Path, drafts: Drafts) -> Linted:
     doubted: list[Doubted] = []
     seen = _Seen()
     for draft in drafts.drafts:
-        doubted += _of_conversation(draft, seen)
+        turns = []
+        for turn in draft.turns:
+            # What can contradict itself. An answer of TAT-QA may be words, and is printed as karat
+            # joins it and its scale.
+            if "answer_type" in turn.detail:
+                golden = GoldenTurn(question=turn.question)
+            else:
+                golden = GoldenTurn(
+                    question=turn.question,
+                    executed=turn.executed,
+                    printed=turn.printed,
+                    program=turn.program,
+                )
+
+            turns.append(golden)
+
+        stated, there = draft.features.get("num_dialogue_turns"), len(draft.turns)
+        if stated not in (None, there):
+            counts = Doubt("turn_count", {"stated": stated, "there": there})
+            doubted.append(_doubted(draft.id, None, [counts]))
+
+        contradictions = seen.contradictions(draft)
+        text = f"{draft.pre_text}\n{draft.post_text}"
+        for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
+            other = contradictions[index]
+            reasons = [*of_turn, *([other] if other is not None else [])]
+            if reasons:
+                doubted.append(_doubted(draft.id, index, reasons))
+
     return Linted(
         kind="conversation",
         path=path,
@@ -63,43 +91,6 @@ class _Seen:
                 doubted.append(Doubt("contradicts", evidence))
 
         return doubted
-
-
-def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
-    turns = []
-    for turn in draft.turns:
-        # What can contradict itself. An answer of TAT-QA may be words, and is printed as karat
-        # joins it and its scale.
-        if "answer_type" in turn.detail:
-            golden = GoldenTurn(question=turn.question)
-        else:
-            golden = GoldenTurn(
-                question=turn.question,
-                executed=turn.executed,
-                printed=turn.printed,
-                program=turn.program,
-            )
-
-        turns.append(golden)
-
-    text = f"{draft.pre_text}\n{draft.post_text}"
-    doubted = []
-    stated = draft.features.get("num_dialogue_turns")
-    if stated not in (None, len(draft.turns)):
-        doubted.append(
-            _doubted(
-                draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})]
-            )
-        )
-
-    contradictions = seen.contradictions(draft)
-    for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
-        other = contradictions[index]
-        reasons = [*of_turn, *([other] if other is not None else [])]
-        if reasons:
-            doubted += [_doubted(draft.id, index, reasons)]
-
-    return doubted
 
 
 def _doubted(name: str, turn: int | None, reasons: Sequence[Doubt]) -> Doubted:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Literal, TypedDict
 
@@ -253,8 +252,14 @@ def _printed(row: Row, count: int) -> list[str | None]:
             isinstance(step, str) and step.lower().startswith("ask for number")
             for step in step_list
         ]
-        parts = (row.get(key) for key in ("qa", "qa_0", "qa_1"))
-        steps = list(chain.from_iterable(_steps(part) for part in parts))
+        steps: list[str | None] = []
+        for key in ("qa", "qa_0", "qa_1"):
+            part = row.get(key)
+            listed_steps = part.get("steps") if isinstance(part, dict) else None
+            for step in listed_steps if isinstance(listed_steps, list) else ():
+                result = step.get("res") if isinstance(step, dict) else None
+                steps.append(plain_text(result))
+
         if len(steps) != asked.count(False):
             steps = [None] * asked.count(False)
         left = iter(steps)
@@ -267,44 +272,20 @@ def _printed(row: Row, count: int) -> list[str | None]:
 
         results = found
 
-    answers = [_one_printed(answer, results) for answer in listed]
+    answers = []
+    for answer in listed:
+        text = plain_text(answer)
+        reference = None if text is None else _REFERENCE.fullmatch(text.strip())
+        if reference is not None:
+            place = int(reference[1])
+            text = results[place] if place < len(results) else None
+
+        answers.append(text)
+
     last = row.get("qa_1", row.get("qa"))
     if answers and answers[-1] is None and isinstance(last, dict):
         answers[-1] = plain_text(last.get("answer"))
     return answers
-
-
-def _one_printed(answer: object, results: Sequence[str | None]) -> str | None:
-    text = plain_text(answer)
-    if text is not None:
-        reference = _REFERENCE.fullmatch(text.strip())
-    else:
-        reference = None
-
-    if reference is None:
-        return text
-    place = int(reference[1])
-    if place < len(results):
-        return results[place]
-    return None
-
-
-def _steps(part: object) -> list[str | None]:
-    if isinstance(part, dict):
-        steps = part.get("steps")
-    else:
-        steps = None
-
-    if not isinstance(steps, list):
-        return []
-    found = []
-    for step in steps:
-        if isinstance(step, dict):
-            found.append(plain_text(step.get("res")))
-        else:
-            found.append(None)
-
-    return found
 
 
 NAMES = {
@@ -527,6 +508,12 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
                 )
                 rows.fault(line.number, message)
 
+    # The further columns with the same value on every line describe the conversation
+    features = {}
+    for key, value in first.rest.items():
+        if all(key in line.rest and line.rest[key] == value for line in lines):
+            features[key] = value
+
     table: Table | None = document.get("table")
     return Draft(
         number=first.number,
@@ -535,19 +522,8 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
         pre_text=document.get("pre_text", ""),
         post_text=document.get("post_text", ""),
         table=table,
-        features=_shared([line.rest for line in lines]),
+        features=features,
     )
-
-
-def _shared(rests: Sequence[Row]) -> dict[str, object]:
-    """The further columns with the same value on every line: they describe the conversation."""
-    first = rests[0]
-    found = {}
-    for key, value in first.items():
-        if all(key in other and other[key] == value for other in rests):
-            found[key] = value
-
-    return found
 
 
 Form = Literal["cleaned", "original", "finqa", "tatqa", "turns"]

@@ -184,8 +184,14 @@ class RecordedTurns:
 
         Rows without a condition apply to all.
         """
+        # The ways a file may identify a turn
+        marked = [f"{sample}{mark}{turn + self.first_turn}" for mark in "-_"]
+        ways: list[tuple[str, int | None]] = [(sample, turn), *((name, None) for name in marked)]
+        if turn == 0:
+            ways.append((sample, None))  # the only row of its conversation: its turn is not counted
+
         for named in (condition, None):
-            for name, number in self._written(sample, turn):
+            for name, number in ways:
                 key = name, number, named, repetition
                 if key in self.rows:
                     return key
@@ -211,8 +217,44 @@ class RecordedTurns:
     def census(
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
     ) -> RecordedFaults:
-        """The faults of the file with respect to the samples."""
-        return _census(self, list(samples), conditions, repetitions)
+        """The faults of the file with respect to the samples: every row is used or a fault, and
+        every turn has a row or is a fault.
+        """
+        asked = list(samples)
+        used: dict[Key, None] = {}
+        faults: list[RecordedFault] = list(self.faults)
+        for repetition in range(repetitions):
+            for condition in conditions:
+                if len(conditions) > 1:
+                    place = f", condition '{condition}'"
+                else:
+                    place = ""
+
+                if repetitions > 1:
+                    place += f", repetition {repetition}"
+                for sample in asked:
+                    faults += _seen(self, sample, (condition, repetition), place, used)
+
+        turns = {sample.id: len(sample.turns) for sample in asked}
+        left = [key for key in self.rows if key not in used]
+        faults += [_unused(self, key, turns, conditions, repetitions) for key in left]
+        met: Counter[str] = Counter()
+        for fault in faults:
+            met[fault.kind] += fault.count
+        counts = {kind: met[kind] for kind in _WORDS if met[kind]}
+        return RecordedFaults(
+            rows=self.count,
+            used=len(used),
+            turns=sum(turns.values()) * len(conditions) * repetitions,
+            columns=self.columns,
+            counts=counts,
+            lines=[
+                f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}"
+                for kind, count in counts.items()
+            ],
+            faults=tuple(faults),
+            hint=_hint(self, left, turns, repetitions),
+        )
 
     def notes(
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
@@ -236,14 +278,6 @@ class RecordedTurns:
 
         return notes
 
-    def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
-        """The ways a file may identify a turn."""
-        yield sample, turn
-        for mark in "-_":
-            yield f"{sample}{mark}{turn + self.first_turn}", None
-        if turn == 0:
-            yield sample, None  # the only row of its conversation, so its turn was not counted
-
     def _add(self, place: str, row: Row) -> None:
         self.count += 1
         try:
@@ -262,8 +296,14 @@ class RecordedTurns:
         )
         before = self.rows.setdefault(key, entry)
         if before is not entry:
-            same = "alike" if before.reply == reply else "with another answer"
-            message = f"a second row for {_key_text(key)}, {same}; {before.place} counts"
+            name, turn, condition, repetition = key
+            parts = [f"'{name}'"] + ([f"turn {turn}"] if turn is not None else [])
+            if condition is not None:
+                parts.append(f"condition '{condition}'")
+            if repetition:
+                parts.append(f"repetition {repetition}")
+            parts.append("alike" if before.reply == reply else "with another answer")
+            message = f"a second row for {', '.join(parts)}; {before.place} counts"
             self.faults.append(RecordedFault(kind="duplicate", place=place, message=message))
 
         if key[2] is not None:
@@ -280,7 +320,14 @@ class RecordedTurns:
         )
         repetition = self._repetitions.number(name, condition, value)
         if "turn" in columns:
-            turn = _whole(row.get(columns["turn"]), columns["turn"]) - self.first_turn
+            cell = row.get(columns["turn"])
+            digits = str(cell).strip().removesuffix(".0")
+            if isinstance(cell, bool) or not re.fullmatch(r"\d{1,9}", digits, re.ASCII):
+                raise ValueError(
+                    f"'{columns['turn']}' is {_shown(cell)}, expected a whole number from 0"
+                )
+
+            turn = int(digits) - self.first_turn
             if turn < 0:
                 raise ValueError(
                     f"'{columns['turn']}' is {turn + self.first_turn}, expected {self.first_turn} "
@@ -371,14 +418,6 @@ def conversation_of(key: Key) -> str:
     return name
 
 
-def _key_text(key: Key) -> str:
-    name, turn, condition, repetition = key
-    parts = [f"'{name}'"] + ([f"turn {turn}"] if turn is not None else [])
-    if condition is not None:
-        parts += [f"condition '{condition}'"]
-    return ", ".join(parts + ([f"repetition {repetition}"] if repetition else []))
-
-
 def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, str]:
     """Purpose → column: as named by the user, else by the usual names.
 
@@ -429,14 +468,6 @@ def _counts_up(columns: Mapping[str, str], rows: Iterable[Row]) -> bool:
     ]
     met = Counter(tuple(str(row.get(key)) for key in keys if key) for row in rows)
     return sum(n for n in met.values() if n > 1) * 2 > met.total()
-
-
-def _whole(value: object, column: str) -> int:
-    with_point = str(value).strip()
-    number = with_point.removesuffix(".0")
-    if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
-        raise ValueError(f"'{column}' is {_shown(value)}, expected a whole number from 0")
-    return int(number)
 
 
 def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
@@ -556,48 +587,6 @@ _WORDS = {
     "bad_row": ("row", "rows", "that cannot be read (left out)"),
     "bad_value": ("value", "values", "of a kind that its column cannot hold"),
 }
-
-
-def _census(
-    recorded: RecordedTurns, asked: Sequence[Sample], conditions: Sequence[str], repetitions: int
-) -> RecordedFaults:
-    """Compares rows and turns: every row is used or a fault, and every turn has a row or is a
-    fault.
-    """
-    used: dict[Key, None] = {}
-    faults: list[RecordedFault] = list(recorded.faults)
-    for repetition in range(repetitions):
-        for condition in conditions:
-            if len(conditions) > 1:
-                place = f", condition '{condition}'"
-            else:
-                place = ""
-
-            if repetitions > 1:
-                place += f", repetition {repetition}"
-            for sample in asked:
-                faults += _seen(recorded, sample, (condition, repetition), place, used)
-
-    turns = {sample.id: len(sample.turns) for sample in asked}
-    left = [key for key in recorded.rows if key not in used]
-    faults += [_unused(recorded, key, turns, conditions, repetitions) for key in left]
-    met: Counter[str] = Counter()
-    for fault in faults:
-        met[fault.kind] += fault.count
-    counts = {kind: met[kind] for kind in _WORDS if met[kind]}
-    return RecordedFaults(
-        rows=recorded.count,
-        used=len(used),
-        turns=sum(turns.values()) * len(conditions) * repetitions,
-        columns=recorded.columns,
-        counts=counts,
-        lines=[
-            f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}"
-            for kind, count in counts.items()
-        ],
-        faults=tuple(faults),
-        hint=_hint(recorded, left, turns, repetitions),
-    )
 
 
 def _seen(

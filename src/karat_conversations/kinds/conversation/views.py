@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -124,10 +124,12 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
     else:
         missing = trial.why_missing()
 
-    if score is not None:
-        diagnosis = score.labels.get("diagnosis")
-    else:
-        diagnosis = None
+    diagnosis = None if score is None else score.labels.get("diagnosis")
+    found, evidence = _counted(detail.get("evidence")), []
+    if isinstance(found, dict):
+        evidence = [(name, _shown(value)) for name, value in list(found.items())[:20]]
+    if detail.get("carried") is True:
+        evidence.append(("carried", "proved to be right, had earlier turns been right"))
 
     return {
         "n": trial.n,
@@ -141,7 +143,7 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
         "program": aligned(golden, program) if golden else [(step, None) for step in program],
         "right": right,
         "diagnosis": diagnosis,
-        "evidence": list(_evidence(detail)),
+        "evidence": evidence,
         "trial": trial.id,
         "turn": turn,
         "ask": is_judged(page.sample, turn, trial),
@@ -183,14 +185,6 @@ def form_of(reviews: Reviews, trial: str, turn: int) -> dict[str, str]:
     if label is None:
         return {"verdict": "", "diagnosis": "", "note": ""}
     return {"verdict": label.verdict or "", "diagnosis": label.diagnosis, "note": label.note}
-
-
-def _evidence(detail: JsonObject) -> Iterator[tuple[str, str]]:
-    evidence = _counted(detail.get("evidence"))
-    if isinstance(evidence, dict):
-        yield from ((name, _shown(value)) for name, value in list(evidence.items())[:20])
-    if detail.get("carried") is True:
-        yield "carried", "proved to be right, had earlier turns been right"
 
 
 def _counted(value: object) -> object:

@@ -59,10 +59,9 @@ if TYPE_CHECKING:
     from karat.records import Sample
     from karat.redact import Redactor
     from karat_studies.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
-    from karat_studies.kinds.study.people import Person
 
-    _Maker = Callable[[int], Sample]
-    """Makes one sample, given its position."""
+    _Maker = Callable[..., Sample]
+    """Makes one sample, given its `position`."""
 
 __all__ = ["Study"]
 
@@ -271,13 +270,17 @@ class Study(Kind):
             replace(study, reorder=own.reorder) for study in studies if study.study in chosen
         )
         samples = Packed()
-        makers = [
-            queue
-            for study in kept
-            for queue in self._queues(study, chosen[study.study], within=several)
-        ]
+        makers = [queue for study in kept for queue in self._queues(study, chosen[study.study])]
         for position, make in enumerate(in_turn(makers)):
-            samples.append(make(position))
+            sample = make(position=position)
+            if several:  # names may repeat between studies
+                name = sample.detail["study"]
+                sample = msgspec.structs.replace(
+                    sample, id=f"{name}/{sample.id}", metadata={"study": name, **sample.metadata}
+                )
+
+            samples.append(sample)
+
         if several:
             digest = sha256(
                 "".join(f"{study.study} {study.sha256}\n" for study in kept).encode()
@@ -329,11 +332,9 @@ class Study(Kind):
         for position, make in enumerate(
             in_turn(self._queues(study, list(study.arms) if arms is None else arms))
         ):
-            yield make(position)
+            yield make(position=position)
 
-    def _queues(
-        self, study: StudyFile, arms: Sequence[str], *, within: bool = False
-    ) -> list[list[_Maker]]:
+    def _queues(self, study: StudyFile, arms: Sequence[str]) -> list[list[_Maker]]:
         """The source of each sample, arm by arm; for within-subjects designs, those of all such
         arms together.
         """
@@ -345,9 +346,7 @@ class Study(Kind):
             seed=options.seed,
             per_arm=options.per_arm,
         ):
-            make = partial(
-                _person, study, person, seed=options.seed, stop_after_unread=stop, within=within
-            )
+            make = partial(person_sample, study, person, seed=options.seed, stop_after_unread=stop)
             alone.setdefault(person.arms, []).append(make)
 
         queues = list(alone.values())
@@ -359,55 +358,18 @@ class Study(Kind):
             queues.append(
                 [
                     partial(
-                        _group,
+                        group_sample,
                         study,
                         name,
                         members,
-                        number=number,
+                        name=f"{name}-group-{number:02d}",
                         stop_after_unread=stop,
-                        within=within,
                     )
                     for number, members in enumerate(groups_of(rounds, players), 1)
                 ]
             )
 
         return queues
-
-
-def _person(
-    study: StudyFile,
-    person: Person,
-    position: int,
-    *,
-    seed: int,
-    stop_after_unread: int | None,
-    within: bool,
-) -> Sample:
-    sample = person_sample(
-        study, person, position=position, seed=seed, stop_after_unread=stop_after_unread
-    )
-    if within:
-        return _within(study.study, sample)
-    return sample
-
-
-def _group(
-    study: StudyFile,
-    arm: str,
-    members: Sequence[Person],
-    position: int,
-    *,
-    number: int,
-    stop_after_unread: int | None,
-    within: bool,
-) -> Sample:
-    name = f"{arm}-group-{number:02d}"
-    sample = group_sample(
-        study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread
-    )
-    if within:
-        return _within(study.study, sample)
-    return sample
 
 
 def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:
@@ -429,12 +391,6 @@ def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:
 
 def _several(path: Path) -> bool:
     return path.is_dir() and not is_study(path)
-
-
-def _within(study: str, sample: Sample) -> Sample:
-    """A sample of one of several studies: names may repeat between studies."""
-    metadata = {"study": study, **sample.metadata}
-    return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", metadata=metadata)
 
 
 def study_samples(study: StudyFile) -> list[Sample]:

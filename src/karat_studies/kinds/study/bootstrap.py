@@ -242,8 +242,19 @@ class _Plan:
         """
         values = np.full((len(weights), 3, len(self.run.scores)), np.nan)
         if self._reducer is not None:
-            for at, drawn in enumerate(weights):
-                self._reduced(drawn, values[at])
+            tests = enumerate(self.run.scores)
+            wanted = [(at, score) for at, score in tests if score.test.agent.missing is None]
+            for drawn, own in zip(weights, values, strict=True):
+                if self.reasons:
+                    break
+                try:
+                    columns = self._reducer(copied_rows(self.run.data, self.places, drawn))
+                except BadOption:
+                    continue  # the study's own code fails for it
+
+                for at, score in wanted:
+                    own[:, at] = measured(self._test(score), columns, score.method)
+
             return values
 
         for at, rows in self._rows.items():
@@ -257,20 +268,6 @@ class _Plan:
 
         return values
 
-    def _reduced(self, weights: Floats, values: Floats) -> None:
-        """One replicate of a study whose own code makes the columns; none if that code fails."""
-        assert self._reducer is not None
-        if self.reasons:
-            return
-        try:
-            columns = self._reducer(copied_rows(self.run.data, self.places, weights))
-        except BadOption:
-            return
-
-        for at, score in enumerate(self.run.scores):
-            if score.test.agent.missing is None:
-                values[:, at] = measured(self._test(score), columns, score.method)
-
     def draws(self, values: Floats, *, rng: np.random.Generator) -> StudyDraws:
         """All replicates; tests without their own are drawn from their statistics."""
         log_bf, d = values[:, 1].copy(), values[:, 2].copy()
@@ -278,7 +275,7 @@ class _Plan:
             score = self.run.scores[at]
             log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
 
-        units = []
+        kinds, units = [], []
         for at in range(len(self.run.scores)):
             # The units of the smallest arm of a test; 0: its statistic was drawn
             rows = self._rows.get(at)
@@ -286,6 +283,11 @@ class _Plan:
                 used = self.places[self.places != NOBODY]
             else:
                 used = rows.units
+
+            if at in self.reasons:
+                kinds.append("statistic")
+            else:
+                kinds.append(self.units.kind(self.places if rows is None else used))
 
             if at in self.reasons or not len(used):
                 fewest = 0
@@ -298,7 +300,7 @@ class _Plan:
             draws=Draws(
                 log_bf=log_bf,
                 d=d,
-                drawn=tuple(self._drawn(at) for at in range(len(self.run.scores))),
+                drawn=tuple(kinds),
                 units=tuple(units),
             ),
             statistic=values[:, 0],
@@ -306,12 +308,6 @@ class _Plan:
             smallest=int(self.units.sizes.min(initial=len(self.units.strata))),
             reasons=self.reasons,
         )
-
-    def _drawn(self, at: int) -> str:
-        if at in self.reasons:
-            return "statistic"
-        rows = self._rows.get(at)
-        return self.units.kind(self.places if rows is None else rows.units)
 
 
 def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:

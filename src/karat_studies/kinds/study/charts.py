@@ -40,7 +40,6 @@ from karat_studies.kinds.study.analysis.model import (
     LevelScore,
     StudyCondition,
     StudyFloor,
-    TestResult,
     plain,
 )
 from karat_studies.kinds.study.analysis.scores import summary_of_tests
@@ -123,12 +122,35 @@ def condition_charts(
             keyed.append(((finding.study, finding.sub_study, finding.id, test.id), test))
 
     names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
+    tests = []
+    for name, (key, test) in zip(names, keyed, strict=True):
+        rows = test.repetitions
+        # Of a mean over repetitions, each of which asked participants anew.
+        errors = [row.agent.d_se for row in rows if row.agent.d_se is not None]
+        error = math.sqrt(math.fsum(one * one for one in errors)) / len(errors) if errors else _NAN
+        tests.append(
+            _Test(
+                name=name,
+                study=key[0],
+                pi_human=_mean([row.human.pi for row in rows]),
+                pi_agent=_mean([row.agent.pi for row in rows]),
+                pas=_known(test.pas.value),
+                pas_directional=_known(test.pas_directional),
+                log_bf_human=_mean([row.human.evidence for row in rows]),
+                log_bf_agent=_mean([row.agent.evidence for row in rows]),
+                opposed=test.opposed,
+                d_human=_known(test.d_human),
+                d_human_se=_mean([row.human.d_se for row in rows]),
+                d_agent=_known(test.d_agent),
+                d_agent_se=error,
+                z_diff=_known(test.z_diff),
+                pi_floor=_known(posteriors.get(key)),
+            )
+        )
+
     drawn = Drawn(
         name=condition.condition,
-        tests=tuple(
-            _of_test(name, key[0], test, _known(posteriors.get(key)))
-            for name, (key, test) in zip(names, keyed, strict=True)
-        ),
+        tests=tuple(tests),
         scores=condition.benchmark,
         opposed=sum(finding.opposed for finding in condition.findings),
         line=condition.caricature,
@@ -141,31 +163,6 @@ def condition_charts(
         *(_agreement(drawn, ending, tests) for ending, tests in _parts(scored)),
         *([_profile(drawn, effects)] if effects else []),
         *(_forest(drawn, ending, tests) for ending, tests in _parts(effects)),
-    )
-
-
-def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
-    rows = test.repetitions
-    errors = [row.agent.d_se for row in rows if row.agent.d_se is not None]
-    return _Test(
-        name=name,
-        study=study,
-        pi_human=_mean([row.human.pi for row in rows]),
-        pi_agent=_mean([row.agent.pi for row in rows]),
-        pas=_known(test.pas.value),
-        pas_directional=_known(test.pas_directional),
-        log_bf_human=_mean([row.human.evidence for row in rows]),
-        log_bf_agent=_mean([row.agent.evidence for row in rows]),
-        opposed=test.opposed,
-        d_human=_known(test.d_human),
-        d_human_se=_mean([row.human.d_se for row in rows]),
-        d_agent=_known(test.d_agent),
-        # Of a mean over repetitions, each of which asked participants anew.
-        d_agent_se=math.sqrt(math.fsum(error * error for error in errors)) / len(errors)
-        if errors
-        else _NAN,
-        z_diff=_known(test.z_diff),
-        pi_floor=floor,
     )
 
 

@@ -562,10 +562,7 @@ def _check_roles(
 
         _check_role(checked, study, arm, name, (*here, name), whole=whole)
 
-    _check_payoffs(checked, arm, (*place, "rounds", "payoffs"))
-
-
-def _check_payoffs(checked: Checked, arm: Arm, place: Place) -> None:
+    place = (*place, "rounds", "payoffs")
     fields = {name: role.fields for name, role in arm.roles.items()}
     for name, formula in arm.payoffs.items():
         if name in fields:
@@ -737,24 +734,19 @@ def _check_material(
             listed = ", ".join(f"'{name}:'" for name in silent)
             checked.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
 
+    values = " ".join(str(value) for value in (*arm.values.values(), *task.values.values()))
+    said = f"{text}\n{values}"
     for name, one in task.fields.items():
         unsaid = []
         for label in one.labels:
-            if label not in one.meanings and not _stands_in(label, text, arm, task):
+            word = rf"(?<!\w){re.escape(label)}(?!\w)"
+            if label not in one.meanings and not re.search(word, said, re.IGNORECASE):
                 unsaid.append(label)
 
         if unsaid:
             listed = ", ".join(f"'{label}'" for label in unsaid)
             where = (*place[:-1], "fields", name, "options")
             checked.fault(where, f"'{task.prompt}' does not say what {listed} of '{name}' is")
-
-
-def _stands_in(label: str, text: str, arm: Arm, task: Task) -> bool:
-    values = " ".join(str(value) for value in (*arm.values.values(), *task.values.values()))
-    return (
-        re.search(rf"(?<!\w){re.escape(label)}(?!\w)", f"{text}\n{values}", re.IGNORECASE)
-        is not None
-    )
 
 
 def _check_types(checked: Checked, study: StudyFile) -> None:

@@ -76,12 +76,25 @@ def held(study: StudyContents) -> list[str]:
             [("finding", "claim"), *((finding.id, finding.claim) for finding in study.findings)]
         ),
     ]
-    lines += ["", *table([_TESTS, *map(_test_row, study.tests)])]
-    missing = []
+    results, missing = [_TESTS], []
     for test in study.tests:
+        results.append(
+            (
+                test.finding,
+                test.id,
+                test.kind,
+                formats.excerpt(test.compares, _WIDEST),
+                formats.excerpt(people_statistic(test), _WIDEST),
+                formats.brief(test.n) if test.n is not None else formats.UNKNOWN,
+                formats.signed(test.d),
+                formats.signed(test.log_bf, digits=1),
+                test.expect,
+            )
+        )
         if test.reasons:
             missing.append(f"{test.finding} {test.id}: {'; '.join(test.reasons)}")
 
+    lines += ["", *table(results)]
     if missing:
         lines += ["", *missing]
     if study.copies:
@@ -107,20 +120,6 @@ def size(contents: StudyContents) -> str:
     people = f"{formats.plural(contents.participants, 'participant')}{groups}"
     return (
         f"{design}: {people}, {formats.plural(contents.questions, 'question')} under one condition"
-    )
-
-
-def _test_row(test: HeldTest) -> tuple[str, ...]:
-    return (
-        test.finding,
-        test.id,
-        test.kind,
-        formats.excerpt(test.compares, _WIDEST),
-        formats.excerpt(people_statistic(test), _WIDEST),
-        formats.brief(test.n) if test.n is not None else formats.UNKNOWN,
-        formats.signed(test.d),
-        formats.signed(test.log_bf, digits=1),
-        test.expect,
     )
 
 

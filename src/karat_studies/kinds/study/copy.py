@@ -154,7 +154,12 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
     if test.factors:
         return _factorial(test, human)
     if test.kind == "contingency":
-        samples = _table(test, human)
+        outcomes = test.outcomes or [True, False]
+        samples: list[list[Any]] = []
+        for row in human.table or ():
+            counted = zip(outcomes, row, strict=True)
+            samples.append([one for one, count in counted for _ in range(count)])
+
     elif test.kind in {"binomial", "proportion"}:
         samples = [[True] * round(human.statistic) + [False] * round(human.n1 - human.statistic)]
     elif test.kind in {"correlation", "spearman"}:
@@ -195,14 +200,6 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
     return data
 
 
-def _table(test: Test, human: Side) -> list[list[Any]]:
-    outcomes = test.outcomes or [True, False]
-    found = []
-    for row in human.table or ():
-        found.append([one for one, count in zip(outcomes, row, strict=True) for _ in range(count)])
-    return found
-
-
 def _pattern(n: int) -> Floats:
     """N numbers with mean 0 and standard deviation 1."""
     if n > 1:
@@ -239,7 +236,13 @@ def _groups(kind: str, human: Side, count: int) -> list[Floats]:
 
     patterns = [_pattern(n) for n in sizes]
     if kind == "mannwhitney":
-        return _ranked(round(human.statistic), *sizes)
+        # Without ties; the first sample is above the second in u of all pairs
+        n1, n2 = sizes
+        least, more = divmod(round(human.statistic), n1)
+        beaten = np.full(n1, least, dtype=np.float64)
+        beaten[:more] += 1
+        return [beaten - 0.5 + np.linspace(-0.1, 0.1, n1), np.arange(n2, dtype=np.float64)]
+
     if kind == "variance_ratio":
         return [patterns[0] * math.sqrt(human.statistic), patterns[1]]
     if kind == "anova":
@@ -281,14 +284,6 @@ def _factorial(test: Test, human: Side) -> dict[str, list[object]]:
         columns[test.measure] += (values + mean).tolist()
 
     return columns
-
-
-def _ranked(u: int, n1: int, n2: int) -> list[Floats]:
-    """Two samples without ties whose first is above the second in u of all pairs."""
-    least, more = divmod(u, n1)
-    beaten = np.full(n1, least, dtype=np.float64)
-    beaten[:more] += 1
-    return [beaten - 0.5 + np.linspace(-0.1, 0.1, n1), np.arange(n2, dtype=np.float64)]
 
 
 def _permutation(n: int, r: float) -> Floats:

@@ -178,19 +178,17 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
                     rounds.payoffs, fields, dict.fromkeys(fields, values)
                 )
 
-        columns[PAYOFF] = [
-            earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows
-        ]
+        paid: list[object] = []
+        for row in rows:
+            # Roles have no field in common
+            asked = set(row.fields if row.fields is not None else row.values)
+            roles = study.arms[row.arm].roles.items()
+            role = next((name for name, role in roles if asked & set(role.fields)), "")
+            paid.append(earned.get((row.arm, row.group, row.round), {}).get(role))
+
+        columns[PAYOFF] = paid
 
     return Table(types=types, columns=columns)
-
-
-def _role(study: StudyFile, row: Response) -> str:
-    """The role of a row: roles have no field in common."""
-    own = set(row.fields if row.fields is not None else row.values)
-    return next(
-        (name for name, role in study.arms[row.arm].roles.items() if own & set(role.fields)), ""
-    )
 
 
 def tallied(

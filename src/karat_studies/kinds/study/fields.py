@@ -153,7 +153,7 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
         # belongs to it
         end = text.rfind("}") + 1
         names = {_folded(name): name for name in fields}
-        for mark in _line_keys(tuple(fields)).finditer(text):
+        for mark in _keys(_KEY_OF_LINE, tuple(fields)).finditer(text):
             line_end = text.find("\n", mark.end())
             goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
             end = max(end, len(text) if goes_on else line_end)
@@ -314,7 +314,7 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
     next lines.
     """
     answers: dict[str, list[Value]] = {}
-    marks = list(_line_keys(tuple(fields)).finditer(text))[-_MARKS:]
+    marks = list(_keys(_KEY_OF_LINE, tuple(fields)).finditer(text))[-_MARKS:]
     names = {_folded(name): name for name in fields}
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
@@ -350,7 +350,10 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
             else:
                 line = first
 
-            line = _up_to_next(line, name, tuple(fields))
+            # Up to the key of another field: `warm: 5, kind: 6`
+            keys = _keys(_KEY_INLINE, tuple(fields)).finditer(line)
+            others = [key.start() for key in keys if _folded(key["key"]) != _folded(name)]
+            line = line[: min(others, default=len(line))]
 
         if _bare(line) == _bare(described(field)):
             continue  # the form, repeated
@@ -377,22 +380,13 @@ def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Val
     return value
 
 
-def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
-    """A line up to the key of another field: `warm: 5, kind: 6`."""
-    for mark in _inline_keys(names).finditer(line):
-        if _folded(mark["key"]) != _folded(name):
-            return line[: mark.start()]
-
-    return line
-
-
 def _in_prose(
     text: str, fields: Mapping[str, Answered], *, mine: bool = True
 ) -> dict[str, list[Value]]:
     """Keys within sentences: `my choice is A`, `choice: A`. Only answers count."""
     answers: dict[str, list[Value]] = {}
     names = {_folded(name): name for name in fields}
-    marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]
+    marks = list(_keys(_KEY_IN_PROSE, tuple(fields)).finditer(text))[-_MARKS:]
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
         if fields[name].type in {"text", "rank"} or not _own(text, mark.start(), mine=mine):
@@ -421,27 +415,23 @@ def _own(text: str, at: int, *, mine: bool) -> bool:
     return not mine or _MINE.search(clause) is not None
 
 
-@lru_cache(maxsize=256)
-def _line_keys(names: tuple[str, ...]) -> re.Pattern[str]:
-    marks = r"(?:\d{1,2}[.)]\s)?[ \t>*_`\"'#•-]{0,8}(?P<cell>\|[ \t*_`]{0,8})?"
-    link = r"(?(cell)[:=：＝|]|[:=：＝])"  # also a table's row: `| choice | A |`
-    return re.compile(
-        rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}{link}[*_`]{{0,4}}", _FLAGS
-    )
+# Before a key, and behind it: at the beginning of a line, also of a table's (`| choice | A |`);
+# behind another answer; and in a sentence
+_BEHIND = r"[*_`\"']{0,4}[ \t]{0,4}"
+_KEY_OF_LINE = (
+    r"^(?:\d{1,2}[.)]\s)?[ \t>*_`\"'#•-]{0,8}(?P<cell>\|[ \t*_`]{0,8})?",
+    _BEHIND + r"(?(cell)[:=：＝|]|[:=：＝])[*_`]{0,4}",
+)
+_KEY_INLINE = (r"[\s,;|/]{1,4}(?:and\s)?[*_`\"']{0,4}(?<!\w)", _BEHIND + "[:=：＝]")
+_KEY_IN_PROSE = (r"(?<!\w)", _BEHIND + r"(?:[:=：＝]|is\b|would be\b)")
 
 
-@lru_cache(maxsize=256)
-def _inline_keys(names: tuple[str, ...]) -> re.Pattern[str]:
-    link = r"[*_`\"']{0,4}[ \t]{0,4}[:=：＝]"
-    return re.compile(
-        rf"[\s,;|/]{{1,4}}(?:and\s)?[*_`\"']{{0,4}}(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS
-    )
-
-
-@lru_cache(maxsize=256)
-def _prose_keys(names: tuple[str, ...]) -> re.Pattern[str]:
-    link = r"[*_`\"']{0,4}[ \t]{0,4}(?:[:=：＝]|is\b|would be\b)"
-    return re.compile(rf"(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
+@lru_cache(maxsize=768)
+def _keys(around: tuple[str, str], names: tuple[str, ...]) -> re.Pattern[str]:
+    """Each name, longest first; an underscore may be written as a space."""
+    ordered = sorted(names, key=len, reverse=True)
+    key = "|".join(re.escape(name).replace("_", r"[_ -]") for name in ordered)
+    return re.compile(rf"{around[0]}(?P<key>{key}){around[1]}", _FLAGS)
 
 
 _FLAGS = re.IGNORECASE | re.MULTILINE
@@ -450,12 +440,6 @@ _ANSWER_LINE = re.compile(
     r"[*_` \t]{0,8}(?P<said>[^\n]{1,400})",
     _FLAGS,
 )
-
-
-def _any_of(names: tuple[str, ...]) -> str:
-    """Each name, longest first; an underscore may be written as a space."""
-    ordered = sorted(names, key=len, reverse=True)
-    return "|".join(re.escape(name).replace("_", r"[_ -]") for name in ordered)
 
 
 def _folded(key: object) -> str:

@@ -27,7 +27,7 @@ from karat_studies.kinds.study.sides import (
     statistic_of_means,
     table_of,
 )
-from karat_studies.replication import Reported, common_method, measure
+from karat_studies.replication import common_method, measure
 from karat_studies.replication.printed_p import printed_p
 from karat_studies.replication.report_strings import every_reported
 
@@ -246,7 +246,13 @@ def check_reported(numbers: Numbers, text: str) -> None:
     for stat, printed in [*fitting, fitting[0]]:
         numbers.faults[:], numbers.notes[:] = faults, notes
         _check_statistic(numbers, printed, text)
-        _check_p(numbers, stat)
+        # karat uses neither a printed p nor that of the statistic, but one of the two is a misprint
+        given = printed_p(stat, one_sided=numbers.test.alternative != "two-sided")
+        if given is not None and not given.holds and numbers.test.reason is None:
+            sides = "one-sided" if numbers.test.alternative != "two-sided" else "two-sided"
+            p = p_value((given.low + given.high) / 2)
+            numbers.notes.append(f"'{excerpt(stat.text, 60)}': the statistic gives p {p} ({sides})")
+
         _check_sizes(
             numbers,
             stat.kind,
@@ -255,18 +261,6 @@ def check_reported(numbers: Numbers, text: str) -> None:
         )
         if len(numbers.faults) == len(faults):
             return
-
-
-def _check_p(numbers: Numbers, reported: Reported) -> None:
-    """Notes a printed p that the statistic does not give: karat uses neither p, but one of the two
-    is a misprint.
-    """
-    given = printed_p(reported, one_sided=numbers.test.alternative != "two-sided")
-    if given is None or given.holds or numbers.test.reason is not None:
-        return
-    sides = "one-sided" if numbers.test.alternative != "two-sided" else "two-sided"
-    p = p_value((given.low + given.high) / 2)
-    numbers.notes.append(f"'{excerpt(reported.text, 60)}': the statistic gives p {p} ({sides})")
 
 
 def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
@@ -386,7 +380,13 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
         table = table_of(test, levels)
         yield from ((value, value) for value in (_chi_squares(table) if table is not None else ()))
     elif test.kind in _SHARES:
-        yield from ((value, value) for value in _share_z(test, numbers.arms))
+        side = human_side(test, numbers.arms)
+        if not math.isnan(side.statistic) and not math.isnan(side.n1):
+            apart = abs(side.statistic - side.n1 * side.p0)
+            spread = math.sqrt(side.n1 * side.p0 * (1 - side.p0))
+            for z in (apart / spread, max(0.0, apart - 0.5) / spread):
+                yield z, z
+
     elif not math.isnan(described(test, numbers.arms)):
         values = [abs(corner) for corner in _corners(numbers, levels) if not math.isnan(corner)]
         if values:
@@ -472,15 +472,6 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
             values.append(math.inf)
 
     return values
-
-
-def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
-    side = human_side(test, arms)
-    k, n, p0 = side.statistic, side.n1, side.p0
-    if math.isnan(k) or math.isnan(n):
-        return []
-    spread = math.sqrt(n * p0 * (1 - p0))
-    return [abs(k - n * p0) / spread, max(0.0, abs(k - n * p0) - 0.5) / spread]
 
 
 def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:

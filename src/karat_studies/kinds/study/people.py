@@ -119,9 +119,14 @@ def persona(template: str, profile: Mapping[str, object]) -> str:
     values: dict[str, object] = {"profile": dict(profile)}
     if REST in known:
         named = _named(template)
-        values[REST] = "; ".join(
-            f"{name}: {_as_text(value)}" for name, value in profile.items() if name not in named
-        )
+        rest = []
+        for name, value in profile.items():
+            if name not in named:
+                # A text may hold {{ … }} of its own, which nothing fills in
+                text = value if isinstance(value, str) else fill("{{ value }}", {"value": value})
+                rest.append(f"{name}: {text}")
+
+        values[REST] = "; ".join(rest)
 
     lines = _shown(template, known)
     text = "\n".join(lines)
@@ -171,9 +176,3 @@ def _line(line: str) -> tuple[list[str] | None, str]:
 def _named(template: str) -> set[str]:
     asked = (*names(template), *optional_names(template))
     return {name.removeprefix("profile.") for name in asked if name.startswith("profile.")}
-
-
-def _as_text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return fill("{{ value }}", {"value": value})

@@ -60,11 +60,7 @@ def prompt_problems(
             return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
         return [], [f"{without}: its participants learn only that they take part"]
 
-    return (_of_text(text, known), [])
-
-
-def _of_text(text: str, known: Attributes) -> list[str]:
-    """One problem per name, with the studies that do not have it."""
+    # One problem per name, with the studies that do not have it
     lacking: dict[str, list[str]] = {}
     for study, attributes in known.items():
         for name in missing_in(text, attributes):
@@ -91,7 +87,7 @@ def _of_text(text: str, known: Attributes) -> list[str]:
                 f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, names)}"
             )
 
-    return problems
+    return problems, []
 
 
 def _listed(studies: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from karat.files import open_regular
 from karat.formats import excerpt
 
 if TYPE_CHECKING:
-    from karat_studies.kinds.study.format import Finding, StudyFile
+    from karat_studies.kinds.study.format import StudyFile
 
 WHERE = "study.yaml"
 _OURS = {"study", "arms", "findings", "participants", "derive", "domain"}
@@ -94,10 +95,12 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
     elif near is not None:
         missing = f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
     else:
-        beside = set()
+        beside = set()  # study files and folders with studies
         for folder in folders:
-            for entry in _entries((folder / text).parent):
-                beside.add(entry.name)
+            with suppress(OSError):
+                for entry in (folder / text).parent.iterdir():
+                    if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None:
+                        beside.add(entry.name)
 
         hint = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
         where = " or ".join(
@@ -159,19 +162,6 @@ def _there(path: Path) -> Path | None:
     if is_study(path):
         return path / WHERE
     return path if studies_below(path) else None
-
-
-def _entries(folder: Path) -> list[Path]:
-    """What the user may have meant: study files and folders with studies."""
-    try:
-        found = []
-        for entry in folder.iterdir():
-            if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None:
-                found.append(entry)
-
-        return found
-    except OSError:
-        return []
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -254,11 +244,13 @@ def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) 
 
 
 def _finding_names(study: StudyFile) -> list[str]:
-    return [name for finding in study.findings for name in _names(finding)]
+    names = []
+    for finding in study.findings:
+        names.append(finding.id)
+        if finding.sub_study:
+            names.append(f"{finding.sub_study}/{finding.id}")
 
-
-def _names(finding: Finding) -> list[str]:
-    return [finding.id, *([f"{finding.sub_study}/{finding.id}"] if finding.sub_study else [])]
+    return names
 
 
 def _own(study: StudyFile, name: str, known: Collection[str]) -> str:

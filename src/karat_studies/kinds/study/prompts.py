@@ -181,7 +181,16 @@ def described(field: Answered) -> str:
         return f"{', '.join(field.labels)} in your order, the first one first, with commas between"
     if field.type == "text":
         return "your words"
-    return f"a {'whole ' if field.whole or field.type == 'likert' else ''}number{_span(field)}"
+    low, high = field.range or (None, None)
+    span = ""
+    if low is not None and high is not None:
+        span = f" from {low:g} to {high:g}"
+    elif low is not None:
+        span = f", {low:g} or more"
+    elif high is not None:
+        span = f", {high:g} or less"
+
+    return f"a {'whole ' if field.whole or field.type == 'likert' else ''}number{span}"
 
 
 def forms_in(text: str, fields: Mapping[str, Answered]) -> list[str]:
@@ -202,14 +211,3 @@ def known_names(study: StudyFile, arm: Arm, task: Task) -> list[str]:
         *task.values,
         *(f"profile.{name}" for name in study.attributes),
     ]
-
-
-def _span(field: Answered) -> str:
-    low, high = field.range or (None, None)
-    if low is not None and high is not None:
-        return f" from {low:g} to {high:g}"
-    if low is not None:
-        return f", {low:g} or more"
-    if high is not None:
-        return f", {high:g} or less"
-    return ""

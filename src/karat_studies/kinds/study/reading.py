@@ -29,7 +29,6 @@ from karat_studies.kinds.study.format import (
     Rounds,
     StudyDraft,
     StudyFile,
-    Task,
     Test,
 )
 
@@ -47,10 +46,14 @@ def relabelled(arm: Arm) -> Arm:
     they are counted.
     """
     own = arm.relabel or Relabelled()
-    if arm.tasks is None:
-        tasks = None
-    else:
-        tasks = [_task(task, own.fields) for task in arm.tasks]
+    tasks = None
+    if arm.tasks is not None:
+        tasks = []
+        for task in arm.tasks:
+            more = task.relabel or Relabelled()
+            fields = _fields(task.fields, {**own.fields, **more.fields})
+            values = {**task.values, **more.values}
+            tasks.append(task.model_copy(update={"values": values, "fields": fields}))
 
     rounds = arm.rounds
     if rounds is not None:
@@ -63,12 +66,6 @@ def relabelled(arm: Arm) -> Arm:
             "rounds": rounds,
         }
     )
-
-
-def _task(task: Task, of_arm: Mapping[str, Answered]) -> Task:
-    own = task.relabel or Relabelled()
-    fields = _fields(task.fields, {**of_arm, **own.fields})
-    return task.model_copy(update={"values": {**task.values, **own.values}, "fields": fields})
 
 
 def _fields(
@@ -471,7 +468,15 @@ def read_studies(
     studies = [study for study in results if isinstance(study, StudyFile)]
     if form is not None:
         faults += _without_form(files, results, form=form, wording=wording)
-    faults += _alike(studies)
+    # Sample ids begin with the study's name, so names must differ
+    seen: dict[str, str] = {}
+    for study in studies:
+        name = study.path.parent.name
+        first = seen.setdefault(study.study, name)
+        if first != name:
+            message = f"is called '{study.study}', like the study in '{first}'"
+            faults.append(Fault(place=f"{name}: study", message=message))
+
     if faults:
         raise BadDataset(str(folder), faults)
     return studies
@@ -521,16 +526,3 @@ def _without_form(
         place=form,
         message=f"{message}; those that have some can be chosen: `studies: [{', '.join(having)}]`",
     )
-
-
-def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:
-    """Faults for equal names: sample ids begin with the study's name, so names must differ."""
-    seen: dict[str, str] = {}
-    for study in studies:
-        folder = study.path.parent.name
-        first = seen.setdefault(study.study, folder)
-        if first != folder:
-            yield Fault(
-                place=f"{folder}: study",
-                message=f"is called '{study.study}', like the study in '{first}'",
-            )

@@ -10,7 +10,7 @@ to any they take part in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -156,7 +156,13 @@ class RecordedParticipants:
         places = [
             (str(known[name]), None) if known.get(name) is not None else (None,) for name in _PLACES
         ]
-        for who in _names(sample, detail.get("member")):
+        member = detail.get("member")
+        if member is not None:
+            names = [str(sample.detail["members"][member]["participant"])]
+        else:  # in a run of several studies samples are named STUDY/ID
+            names = [sample.id, sample.id.removeprefix(f"{sample.detail['study']}/")]
+
+        for who in names:
             for place in product(*places):
                 if (who, place, repetition) in self._rows:
                     return who, place, repetition
@@ -192,31 +198,18 @@ class RecordedParticipants:
 
             raise ValueError(f"a second row for '{who}' in the same place{at}")
 
-        self._rows[key] = self._answer(row)
+        answers, text = row.get(columns.answers), row.get(columns.text)
+        if isinstance(answers, dict):
+            self._rows[key] = answers
+        elif isinstance(text, str):
+            self._rows[key] = text
+        else:
+            wanted = f"'{columns.text}', a text, or '{columns.answers}', an object"
+            raise ValueError(f"needs {wanted} (it has: {', '.join(map(str, row))})")
+
         if place[-1] is not None:
             self.conditions[place[-1]] = None
         self.repetitions = max(self.repetitions, key[2] + 1)
-
-    def _answer(self, row: Mapping[str, object]) -> str | Mapping[str, object]:
-        answers, text = row.get(self._columns.answers), row.get(self._columns.text)
-        if isinstance(answers, dict):
-            return answers
-        if isinstance(text, str):
-            return text
-        wanted = f"'{self._columns.text}', a text, or '{self._columns.answers}', an object"
-        raise ValueError(f"needs {wanted} (it has: {', '.join(map(str, row))})")
-
-
-def _names(sample: Sample, member: int | None) -> Iterator[str]:
-    """The names by which a file may call the participant: in a run of several studies samples are
-    named STUDY/ID.
-    """
-    if member is not None:
-        yield str(sample.detail["members"][member]["participant"])
-        return
-
-    yield sample.id
-    yield sample.id.removeprefix(f"{sample.detail['study']}/")
 
 
 def _text(value: object) -> str | None:

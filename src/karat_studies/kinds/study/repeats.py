@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,15 @@ def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[o
     first: list[int] = []
     averaged = [name for name in (test.measure, test.against) if isinstance(name, str)]
     for group in groups:
-        for rows in _by_person(data, group):
+        persons: dict[Hashable, list[int]] = {}
+        for row in group.tolist():
+            persons.setdefault(person_of(data, row), []).append(row)
+
+        for rows in persons.values():
             known = []
             for row in rows:
-                if all(_is_number(data[name][row]) for name in averaged):
+                own = [data[name][row] for name in averaged]
+                if all(isinstance(one, (bool, int, float)) and math.isfinite(one) for one in own):
                     known.append(row)
 
             first.append(rows[0])
@@ -76,17 +81,6 @@ def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[o
                 columns[name][-1] = math.fsum(values) / len(values) if values else None
 
     return columns, np.array(first, dtype=np.intp)
-
-
-def _by_person(data: Columns, group: Places) -> Iterator[list[int]]:
-    rows: dict[Hashable, list[int]] = {}
-    for row in group.tolist():
-        rows.setdefault(person_of(data, row), []).append(row)
-    yield from rows.values()
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (bool, int, float)) and math.isfinite(value)
 
 
 def shares_of_people(

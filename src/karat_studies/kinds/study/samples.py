@@ -341,10 +341,14 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) 
         else:
             who = sample.detail["members"][member]["participant"]
 
-        if at < len(values):
-            answers = _in_units(sample, at, values[at])
-        else:
-            answers = None
+        answers = values[at] if at < len(values) else None
+        scales = {}
+        for name, field in sample.detail["fields"][at].items():
+            if "scale" in field:
+                scales[name] = field["scale"]
+
+        if answers is not None and scales:  # other amounts were shown than the study's
+            answers = in_units(answers, scales)
 
         key = who, turn.detail["arm"], turn.detail.get("round")
         rows.setdefault(key, []).append(answers)
@@ -372,20 +376,6 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) 
         )
         for (who, arm, number), answers in rows.items()
     ]
-
-
-def _in_units(
-    sample: Sample, turn: int, answers: Mapping[str, object] | None
-) -> Mapping[str, object] | None:
-    """The answers of a turn, converted to the study's units if other amounts were shown."""
-    scales = {}
-    for name, field in sample.detail["fields"][turn].items():
-        if "scale" in field:
-            scales[name] = field["scale"]
-
-    if answers is None or not scales:
-        return answers
-    return in_units(answers, scales)
 
 
 def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:

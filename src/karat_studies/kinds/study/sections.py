@@ -4,6 +4,7 @@ people did.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from karat import blocks, formats
@@ -31,12 +32,10 @@ from karat.blocks import (
 from karat_studies.kinds.study.analysis.model import (
     PEOPLE,
     FindingResult,
-    FloorScore,
-    LevelScore,
     Participants,
     SideNumbers,
     StudyCondition,
-    StudyResult,
+    StudyFloor,
     StudySummary,
     TestResult,
 )
@@ -160,7 +159,7 @@ def sections(summary: Summary) -> KindBlocks:
         asked = f"{formats.plural(people, 'participant')} of {studies}"
 
     # Effects beside those of people, by study and finding, and who took part.
-    parts: list[Block] = [*_levels(part)]
+    parts: list[Block] = [*_by_domain(part), _by_study(part)]
     for at, condition in enumerate(part.conditions):
         figures = (
             *condition_charts(condition, floor=part.scored_floor),
@@ -298,7 +297,31 @@ def _differences(part: StudySummary) -> Iterator[Block]:
     """Each condition against chance, then each pair of conditions, over the tests that both have
     scores for.
     """
-    yield from _above_floor(part)
+    chance = part.scored_floor
+    if chance is not None and chance.differences:
+        floors = (("", chance), (", less one answer an arm", part.floor_one_answer))
+        without = ""
+        if chance.without:
+            without = f" Without a floor: {formats.excerpt(', '.join(chance.without), 120)}."
+
+        yield Table(
+            caption="Above the floor: each condition less random answers",
+            columns=columns(
+                "condition",
+                f"PAS [{formats.level(part.level)}]",
+                f"ECS [{formats.level(part.level)}]",
+                "tests",
+            ),
+            rows=tuple(
+                _distance(f"{gap.condition}{name}", gap.pas, gap.ecs, _both(part, gap.condition))
+                for name, floor in floors
+                for gap in (() if floor is None else floor.differences)
+            ),
+            legend=f"Over the tests that both have a score of. *: the interval leaves out 0. An "
+            f"agent counts as above chance only if it is above both floors, also by direction, and "
+            f"no finding is opposite.{without}",
+        )
+
     if not part.differences:
         return
     paired, level = (
@@ -320,35 +343,6 @@ def _differences(part: StudySummary) -> Iterator[Block]:
         legend=f"Second minus first, over the tests that have a score under both. *: the interval "
         f"leaves out 0. Intervals are not adjusted for multiple comparisons; the headline "
         f"is (Holm). {how} {pairs_sentence(part)}".rstrip(),
-    )
-
-
-def _above_floor(part: StudySummary) -> Iterator[Block]:
-    """How far each condition is from random answers."""
-    chance = part.scored_floor
-    if chance is None or not chance.differences:
-        return
-    yield Table(
-        caption="Above the floor: each condition less random answers",
-        columns=columns(
-            "condition",
-            f"PAS [{formats.level(part.level)}]",
-            f"ECS [{formats.level(part.level)}]",
-            "tests",
-        ),
-        rows=tuple(
-            _distance(f"{gap.condition}{name}", gap.pas, gap.ecs, _both(part, gap.condition))
-            for name, floor in (("", chance), (", less one answer an arm", part.floor_one_answer))
-            for gap in (() if floor is None else floor.differences)
-        ),
-        legend="Over the tests that both have a score of. *: the interval leaves out 0. An agent "
-        "counts as above chance only if it is above both floors, also by direction, and no "
-        "finding is opposite."
-        + (
-            f" Without a floor: {formats.excerpt(', '.join(chance.without), 120)}."
-            if chance.without
-            else ""
-        ),
     )
 
 
@@ -417,56 +411,82 @@ def _repetitions(part: StudySummary) -> Iterator[Block]:
     )
 
 
-def _levels(part: StudySummary) -> Iterator[Block]:
-    """By domain, if there are several, and by study."""
-    domains: list[Row | Group] = []
-    studies: list[Row | Group] = []
-    floors = filter(None, [part.scored_floor])
-    for at, condition in enumerate(part.conditions):
-        heading = _heading(condition)
-        domains += [
-            heading,
-            *(Row(name=domain.name, cells=_domain(domain, at)) for domain in condition.domains),
-        ]
-        studies += [
-            heading,
-            *(Row(name=study.study, cells=_study(study, at)) for study in condition.studies),
-        ]
+def _floor_heading(floor: StudyFloor) -> Group:
+    drawn = formats.plural(floor.repetitions, "repetition")
+    return Group(_FLOOR, f"a reference, {drawn}; no agent was asked")
 
-    for floor in floors:
-        drawn = formats.plural(floor.repetitions, "repetition")
-        heading = Group(_FLOOR, f"a reference, {drawn}; no agent was asked")
-        domains += [
-            heading,
-            *(Row(name=domain.name, cells=_floor_domain(domain)) for domain in floor.domains),
-        ]
-        studies += [
-            heading,
-            *(Row(name=study.name, cells=_floor_study(study)) for study in floor.studies),
-        ]
+
+def _by_domain(part: StudySummary) -> Iterator[Block]:
+    """Nothing if every condition has one domain."""
+    if not any(len(condition.domains) > 1 for condition in part.conditions):
+        return
+    rows: list[Row | Group] = []
+    for at, condition in enumerate(part.conditions):
+        rows.append(_heading(condition))
+        for score in condition.domains:
+            cells: tuple[Cell, ...] = (
+                pas_cell(score.pas, at),
+                ecs_cell(score.ecs, at),
+                Count(score.used, of=score.planned),
+                Count(score.tests_used, of=score.tests_planned),
+            )
+            rows.append(Row(name=score.name, cells=cells))
+
+    if part.scored_floor is not None:
+        rows.append(_floor_heading(part.scored_floor))
+        for random in part.scored_floor.domains:
+            tests = Count(random.tests_used, of=random.tests_planned, tone="quiet")
+            cells = (pas_cell(random.pas, 0), ecs_cell(random.ecs, 0), Text(""), tests)
+            rows.append(Row(name=random.name, cells=cells))
 
     level = formats.level(part.level)
-    if any(len(condition.domains) > 1 for condition in part.conditions):
-        heads = (
+    yield Table(
+        caption="By domain",
+        columns=columns(
             "domain",
             f"PAS [{level}]",
             f"ECS [{level}]",
             Column("studies", rank=1),
             Column("tests", rank=2),
-        )
-        yield Table(
-            caption="By domain",
-            columns=columns(*heads),
-            rows=tuple(domains),
-            legend="PAS: means over the studies of a domain. ECS: studies weigh the same.",
-        )
+        ),
+        rows=tuple(rows),
+        legend="PAS: means over the studies of a domain. ECS: studies weigh the same.",
+    )
 
+
+def _by_study(part: StudySummary) -> Table:
+    rows: list[Row | Group] = []
+    for at, condition in enumerate(part.conditions):
+        rows.append(_heading(condition))
+        for study in condition.studies:
+            score = study.score
+            cells: tuple[Cell, ...] = (
+                pas_cell(score.pas, at),
+                number_cell(score.ceiling),
+                ecs_cell(score.ecs, at),
+                number_cell(score.ecs_ceiling),
+                Count(score.tests_agreeing, of=score.tests_directed),
+                Count(score.tests_used, of=score.tests_planned),
+                coverage_cell(score.coverage),
+                *_people(study.participants),
+            )
+            rows.append(Row(name=study.study, cells=cells))
+
+    blank = Text("")
+    if part.scored_floor is not None:
+        rows.append(_floor_heading(part.scored_floor))
+        for random in part.scored_floor.studies:
+            tests = Count(random.tests_used, of=random.tests_planned, tone="quiet")
+            scores = (pas_cell(random.pas, 0), blank, ecs_cell(random.ecs, 0), blank, blank, tests)
+            rows.append(Row(name=random.name, cells=(*scores, *[blank] * 4)))
+
+    level = formats.level(part.level)
     narrow = ", ".join(narrow_studies(part))
     coverage = (
         "Coverage: the lowest share, over the arms of a finding, of participants with every "
         "needed answer."
     )
-    yield Table(
+    return Table(
         caption="By study",
         columns=columns(
             "study",
@@ -479,7 +499,7 @@ def _levels(part: StudySummary) -> Iterator[Block]:
             Column("coverage", rank=1, legend=coverage),
             *(Column(head, rank=2) for head in PEOPLE),
         ),
-        rows=tuple(studies),
+        rows=tuple(rows),
         legend=(
             "ECS needs three tests with effects. Intervals: of what such an experiment is "
             "expected to give."
@@ -488,46 +508,9 @@ def _levels(part: StudySummary) -> Iterator[Block]:
     )
 
 
-def _domain(score: LevelScore, color: int) -> tuple[Cell, ...]:
-    counts = (Count(score.used, of=score.planned), Count(score.tests_used, of=score.tests_planned))
-    return (pas_cell(score.pas, color), ecs_cell(score.ecs, color), *counts)
-
-
-def _floor_domain(score: FloorScore) -> tuple[Cell, ...]:
-    tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
-    return (pas_cell(score.pas, 0), ecs_cell(score.ecs, 0), Text(""), tests)
-
-
-def _study(study: StudyResult, color: int) -> tuple[Cell, ...]:
-    scores = study.score
-    return (
-        pas_cell(scores.pas, color),
-        number_cell(scores.ceiling),
-        ecs_cell(scores.ecs, color),
-        number_cell(scores.ecs_ceiling),
-        Count(scores.tests_agreeing, of=scores.tests_directed),
-        Count(scores.tests_used, of=scores.tests_planned),
-        coverage_cell(scores.coverage),
-        *_people(study.participants),
-    )
-
-
-def _floor_study(score: FloorScore) -> tuple[Cell, ...]:
-    blank = Text("")
-    tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
-    return (
-        pas_cell(score.pas, 0),
-        blank,
-        ecs_cell(score.ecs, 0),
-        blank,
-        blank,
-        tests,
-        *[blank] * 4,
-    )
-
-
 def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) -> Iterator[Block]:
     """Each finding under one condition: people beside the agent, test by test."""
+    blank = Text("")
     rows: list[Row | Group] = []
     for study in condition.studies:
         for finding in study.findings:
@@ -536,19 +519,31 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
                 *(["opposed"] if finding.opposed else []),
             ]
             rows.append(Group(f"{study.study} {finding.name}", finding.claim, ", ".join(marks)))
-            rows += [_test(test) for test in finding.tests]
+            for test in finding.tests:
+                sides = [formats.UNKNOWN] * 2
+                if test.repetitions:
+                    row = test.repetitions[0]
+                    sides = [statistic_of(test.kind, side) for side in (row.human, row.agent)]
+
+                direction = {
+                    True: "same",
+                    False: "opposite" if test.opposed else "other",
+                    None: formats.UNKNOWN,
+                }[test.same_direction]
+                cells: tuple[Cell, ...] = (
+                    *(Text(side) for side in sides),
+                    pas_cell(test.pas, 0),
+                    Number(test.d_human, signed=True),
+                    Number(test.d_agent, signed=True),
+                    Text(direction, tone="bad" if test.opposed else ""),
+                    coverage_cell(test.coverage),
+                )
+                rows.append(Row(name=test.id, cells=cells))
+
             if len(finding.tests) > 1:
-                cells = (
-                    Text(""),
-                    Text(""),
-                    number_cell(finding.pas.value),
-                    Text(""),
-                    Text(""),
-                    Text(""),
-                )
-                rows.append(
-                    Row(name="pooled", total=True, cells=(*cells, coverage_cell(finding.coverage)))
-                )
+                pooled = (blank, blank, number_cell(finding.pas.value), blank, blank, blank)
+                cells = (*pooled, coverage_cell(finding.coverage))
+                rows.append(Row(name="pooled", total=True, cells=cells))
 
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
@@ -572,35 +567,6 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
     )
 
 
-def _test(test: TestResult) -> Row:
-    if test.repetitions:
-        row = test.repetitions[0]
-    else:
-        row = None
-
-    if row is None:
-        sides = [formats.UNKNOWN] * 2
-    else:
-        sides = [statistic_of(test.kind, side) for side in (row.human, row.agent)]
-
-    direction = {
-        True: "same",
-        False: "opposite" if test.opposed else "other",
-        None: formats.UNKNOWN,
-    }
-    return Row(
-        name=test.id,
-        cells=(
-            *(Text(side) for side in sides),
-            pas_cell(test.pas, 0),
-            Number(test.d_human, signed=True),
-            Number(test.d_agent, signed=True),
-            Text(direction[test.same_direction], tone="bad" if test.opposed else ""),
-            coverage_cell(test.coverage),
-        ),
-    )
-
-
 def _lost(part: StudySummary) -> Iterator[Block]:
     """What went wrong: opposite directions, findings without a score, unreadable answers."""
     every = []
@@ -611,9 +577,26 @@ def _lost(part: StudySummary) -> Iterator[Block]:
     yield from _opposed(
         [(one, finding, test) for one, finding in every for test in finding.tests if test.opposed]
     )
-    yield from _without(
-        [(condition, finding) for condition, finding in every if finding.pas.value is None]
-    )
+    without = [(one, finding) for one, finding in every if finding.pas.value is None]
+    rows: dict[str, list[Row | Group]] = {}
+    for one, finding in without[:_LISTED]:
+        cells: tuple[Cell, ...] = (
+            coverage_cell(finding.coverage),
+            Text(finding.reason or "not known"),
+        )
+        rows.setdefault(one.condition, [_heading(one)]).append(
+            Row(name=f"{finding.study} {finding.name}", cells=cells)
+        )
+
+    if rows:
+        yield Table(
+            caption="Findings without a score",
+            columns=columns("finding", "coverage", "why", text=("why",)),
+            rows=tuple(row for group in rows.values() for row in group),
+            legend="Missing data is not evidence of no effect: these are left out of the means."
+            + _left(len(without)),
+        )
+
     yield from _unread(part)
 
 
@@ -656,24 +639,6 @@ def _opposed(
         legend=f"An effect on both sides, in opposite directions: PAS alone would hide it. "
         f"Decisive: evidence above 1,000 to 1 on both sides.{_left(len(effects))}",
     )
-
-
-def _without(findings: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterator[Block]:
-    rows: dict[str, list[Row | Group]] = {}
-    for one, finding in findings[:_LISTED]:
-        cells = (coverage_cell(finding.coverage), Text(finding.reason or "not known"))
-        rows.setdefault(one.condition, [_heading(one)]).append(
-            Row(name=f"{finding.study} {finding.name}", cells=cells)
-        )
-
-    if rows:
-        yield Table(
-            caption="Findings without a score",
-            columns=columns("finding", "coverage", "why", text=("why",)),
-            rows=tuple(row for group in rows.values() for row in group),
-            legend="Missing data is not evidence of no effect: these are left out of the means."
-            + _left(len(findings)),
-        )
 
 
 def _left(many: int) -> str:
@@ -728,25 +693,23 @@ def _unread(part: StudySummary) -> Iterator[Block]:
             ),
         )
 
-    missing = tuple(line for condition in part.conditions for line in _missing(condition))
+    missing = []
+    for condition in part.conditions:
+        failures: Counter[str] = Counter()
+        for result in condition.studies:
+            failures.update(result.failures)
+
+        parts = [f"{kind} {formats.count(count)}" for kind, count in failures.items()]
+        not_run = sum(result.not_run for result in condition.studies)
+        if not_run:
+            parts += [f"not run {formats.count(not_run)}"]
+        if condition.participants.stopped:
+            parts += [f"stopped early {formats.count(condition.participants.stopped)}"]
+        if parts:
+            missing.append(f"{condition.condition}: {', '.join(parts)}")
+
     if missing:
-        yield Note(texts=missing, title="No answer")
-
-
-def _missing(results: StudyCondition) -> Iterator[str]:
-    failures: dict[str, int] = {}
-    for study in results.studies:
-        for kind, count in study.failures.items():
-            failures[kind] = failures.get(kind, 0) + count
-
-    parts = [f"{kind} {formats.count(count)}" for kind, count in failures.items()]
-    not_run = sum(study.not_run for study in results.studies)
-    if not_run:
-        parts += [f"not run {formats.count(not_run)}"]
-    if results.participants.stopped:
-        parts += [f"stopped early {formats.count(results.participants.stopped)}"]
-    if parts:
-        yield f"{results.condition}: {', '.join(parts)}"
+        yield Note(texts=tuple(missing), title="No answer")
 
 
 def _auxiliary(part: StudySummary) -> Iterator[Block]:

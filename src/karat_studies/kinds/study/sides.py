@@ -382,7 +382,14 @@ def agent_side(test: Test, data: Columns) -> Side:
     if test.kind in TOGETHER:
         rows = np.sort(np.concatenate(groups or everybody))
         if test.kind in COUNTED:
-            return _share(test, data, rows)
+            cells = data[test.measure]
+            seen = [outcome_of(cells[at], truth=True) for at in rows]
+            k, others = _counts(test, data, rows, seen, ["true", "false"])
+            n = k + others
+            if not n:
+                return Side(missing="no answer could be used")
+            return Side(statistic=float(k), n1=float(n), p0=test.p0)
+
         return _one_group(test, data, rows)
 
     values = numbers_of(data[test.measure])
@@ -534,16 +541,6 @@ def outcome_of(value: object, *, truth: bool) -> str | None:
     return None
 
 
-def _share(test: Test, data: Columns, rows: Places) -> Side:
-    values = data[test.measure]
-    seen = [outcome_of(values[at], truth=True) for at in rows]
-    k, others = _counts(test, data, rows, seen, ["true", "false"])
-    n = k + others
-    if not n:
-        return Side(missing="no answer could be used")
-    return Side(statistic=float(k), n1=float(n), p0=test.p0)
-
-
 def _one_group(test: Test, data: Columns, rows: Places) -> Side:
     first = numbers_of(data[test.measure])[rows]
     second = compared_with(test, data, rows)
@@ -552,44 +549,35 @@ def _one_group(test: Test, data: Columns, rows: Places) -> Side:
     if test.kind == "spearman":
         first, second = (_ranks(ties_merged(sample)) for sample in (first, second))
     if test.kind in {"correlation", "spearman"}:
-        return _correlation(first, second)
-    if test.kind == "wilcoxon":
-        return _signed_ranks(
-            first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0))
-        )
+        n = len(first)
+        if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
+            return Side(missing=_no_spread(n))
+        a, b = first - _mean(first), second - _mean(second)
+        r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
+        if 1 - abs(r) < ROUNDING:
+            r = math.copysign(1.0, r)
+        return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
 
     apart = first - second
+    if test.kind == "wilcoxon":
+        # Z of W+, with zeros left out and the variance corrected for ties
+        largest = float(np.abs(np.append(first, second)).max(initial=0.0))
+        apart = ties_merged(apart, largest=largest)
+        apart = apart[apart != 0]
+        n = len(apart)
+        if n < 1:
+            return Side(missing="no two answers differ")
+        above, ties = float(_ranks(np.abs(apart))[apart > 0].sum()), _tie_term(np.abs(apart))
+        spread = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
+        z = (above - n * (n + 1) / 4) / math.sqrt(spread)
+        return Side(statistic=z, n1=float(n), tie_term=ties)
+
     n, sd = len(apart), _sd(apart, of=np.concatenate([first, second]))
     if n < 2 or not sd > 0:
         return Side(missing=_no_spread(n))
     mean, largest = _mean(apart), float(np.abs(np.concatenate([first, second])).max())
     mean = 0.0 if abs(mean) <= ROUNDING * largest else mean
     return Side(statistic=mean / (sd / math.sqrt(n)), n1=float(n), df1=n - 1.0)
-
-
-def _correlation(first: Floats, second: Floats) -> Side:
-    n = len(first)
-    if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
-        return Side(missing=_no_spread(n))
-    a, b = first - _mean(first), second - _mean(second)
-    r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
-    if 1 - abs(r) < ROUNDING:
-        r = math.copysign(1.0, r)
-    return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
-
-
-def _signed_ranks(apart: Floats, *, largest: float) -> Side:
-    """Z of W+, with zeros left out and the variance corrected for ties; `largest`: of the numbers
-    subtracted.
-    """
-    apart = ties_merged(apart, largest=largest)
-    apart = apart[apart != 0]
-    n = len(apart)
-    if n < 1:
-        return Side(missing="no two answers differ")
-    above, ties = float(_ranks(np.abs(apart))[apart > 0].sum()), _tie_term(np.abs(apart))
-    spread = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
-    return Side(statistic=(above - n * (n + 1) / 4) / math.sqrt(spread), n1=float(n), tie_term=ties)
 
 
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from karat_studies.kinds.study.format import Answered
@@ -88,12 +89,14 @@ def _with_labels(text: str, field: Answered, shown: str) -> str:
 
 def _stated(text: str, labels: Sequence[str]) -> Value | None:
     text = _COLON_LINE.sub(": ", _QUOTED.sub(" ", text))
-    text = _listing(labels).sub(" ", text)
+    patterns = _patterns(tuple(labels))
+    text = patterns.listing.sub(" ", text)
     said = [_said_in(match[0], labels) for match in _SENTENCE.finditer(text)]
     chosen = {label for label in (*said, _opening(text, labels)) if label is not None}
     if not chosen:
         return None
-    if len(chosen) > 1 or _named(text, labels) - chosen:
+    named = {spelled(match[0], labels) for match in patterns.naming.finditer(text)}
+    if len(chosen) > 1 or named - chosen:
         return Value(kind=CONTRADICTORY)
     return Value(answer=chosen.pop())
 
@@ -102,7 +105,7 @@ def _said_in(sentence: str, labels: Sequence[str]) -> str | None:
     """The option that one sentence says was chosen."""
     if sentence.rstrip().endswith("?"):
         return None
-    for match in _saying(tuple(labels)).finditer(sentence):
+    for match in _patterns(tuple(labels)).saying.finditer(sentence):
         if not _NOT_MEANT.search(sentence[: match.start("label")]):
             return spelled(match["label"], labels)
 
@@ -113,7 +116,7 @@ def _opening(text: str, labels: Sequence[str]) -> str | None:
     """The option that a reply begins with: `No, I would not pay`, `F: You win $45`; not `A: It
     depends`.
     """
-    match = _leading(tuple(labels)).match(text)
+    match = _patterns(tuple(labels)).leading.match(text)
     if match is None:
         return None
     behind = text[match.end() :]
@@ -125,15 +128,17 @@ def _opening(text: str, labels: Sequence[str]) -> str | None:
     return spelled(match["label"], labels)
 
 
-def _named(text: str, labels: Sequence[str]) -> set[str]:
-    """The options that a text names: letters in their own case, but not `A gamble`; words at the
-    end of a clause.
-    """
-    return {spelled(match[0], labels) for match in _naming(tuple(labels)).finditer(text)}
+@dataclass(frozen=True, kw_only=True)
+class _Patterns:
+    saying: re.Pattern[str]  # that one was chosen
+    leading: re.Pattern[str]  # at the beginning of a reply
+    naming: re.Pattern[str]  # letters in their own case, not `A gamble`; words that end a clause
+    listing: re.Pattern[str]  # the form repeated: `A or B`, `yes, no`, `either no or yes`
 
 
 @lru_cache(maxsize=512)
-def _saying(labels: tuple[str, ...]) -> re.Pattern[str]:
+def _patterns(labels: tuple[str, ...]) -> _Patterns:
+    """How a reply may name options with these labels."""
     label = rf"[\s\"'*`(\[]*(?P<label>{_any(labels)}){_END}"
     noun = rf"(?i:\b{_NOUN}\b[^.!?\n:]{{0,110}}?(?:\b(?:is|was|would be|will be)\b\s*:?|[:=]))"
     subject = (
@@ -145,36 +150,23 @@ def _saying(labels: tuple[str, ...]) -> re.Pattern[str]:
         r"(?i:\s*\b(?:therefore|thus|hence|clearly|simply|still|definitely|probably|then)\b,?)?"
     )
     option = r"(?i:\s*(?:the\s+)?(?:option|programme|program|plan)\b)?"
-    return re.compile(rf"(?:{noun}|{verb}){surely}{option}{label}")
-
-
-@lru_cache(maxsize=512)
-def _leading(labels: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(
-        rf"[\s\"'*`(\[]*(?P<label>{_any(labels)})[\"'*`)\]]{{0,4}}\s?(?P<mark>[.,:!\n])(?!\d)"
-    )
-
-
-@lru_cache(maxsize=512)
-def _naming(labels: tuple[str, ...]) -> re.Pattern[str]:
+    lead = rf"[\s\"'*`(\[]*(?P<label>{_any(labels)})[\"'*`)\]]{{0,4}}\s?(?P<mark>[.,:!\n])(?!\d)"
     letters = [label for label in labels if len(label) <= 2 and not label.islower()]
     words = [label for label in labels if label not in letters]
+    parts = []
     if letters:
-        parts = [rf"(?:{_any(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)"]
-    else:
-        parts = []
-
+        parts.append(rf"(?:{_any(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)")
     if words:
         parts.append(rf"(?:{_any(words)})(?=[\"'*`)\]]{{0,4}}\s*(?:[.,;:!?)\n]|$))")
-    return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")
-
-
-@lru_cache(maxsize=512)
-def _listing(labels: tuple[str, ...]) -> re.Pattern[str]:
-    """The form repeated: `A or B`, `yes, no`, `either no or yes`."""
     between = r"[\"'*`)\]]{0,4}\s*(?:,\s*(?:or|and)?|/|\bor\b|\band\b)\s*[\"'*`(\[]{0,4}"
     one = rf"(?<!\w)(?:{_any(labels)})(?!\w)"
-    return re.compile(rf"[^.!?\n]{{0,80}}{one}(?:{between}{one})+[^.!?\n,]{{0,80}}(?=[.!?\n]|$)")
+    form = rf"[^.!?\n]{{0,80}}{one}(?:{between}{one})+[^.!?\n,]{{0,80}}(?=[.!?\n]|$)"
+    return _Patterns(
+        saying=re.compile(rf"(?:{noun}|{verb}){surely}{option}{label}"),
+        leading=re.compile(lead),
+        naming=re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)"),
+        listing=re.compile(form),
+    )
 
 
 def _any(labels: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -93,7 +94,7 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
     exact = label_of(text.rstrip(".!"), field)
     if exact is not None:
         return Value(answer=exact)
-    lead = _leading(labels).match(text)
+    lead = _patterns(labels).leading.match(text)
     if lead is not None and (value := _led(text[lead.end() :], lead, field)) is not None:
         if whole and value.answer is not None and _SENTENCE_GOES_ON.match(text[lead.end() :]):
             return Value(kind=INVALID)
@@ -101,7 +102,7 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
 
     if whole:
         return Value(kind=INVALID)
-    marks = list(_standing(labels).finditer(text))
+    marks = list(_patterns(labels).standing.finditer(text))
     if len({spelled(match[1], labels) for match in marks}) > 1:
         return Value(kind=CONTRADICTORY)
     if marks and _BEFORE.fullmatch(text[: marks[0].start()]):
@@ -121,7 +122,7 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
     label = spelled(lead["label"], labels)
     also = _AND.match(rest)
     if also is not None:
-        other = _leading(labels).match(rest[also.end() :])
+        other = _patterns(labels).leading.match(rest[also.end() :])
     else:
         other = None
 
@@ -147,15 +148,16 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     answer back.
     """
     labels = field.labels
+    patterns = _patterns(labels)
     if any(
-        spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)
+        spelled(match["label"], labels) != label for match in patterns.correcting.finditer(rest)
     ):
         return Value(kind=CONTRADICTORY)
 
     denied = _DENIED.match(rest)
     if denied is not None and label.casefold() not in _DENIALS:
         behind = rest[denied.end() :]
-        if not _NO_DENIAL.match(behind) and not _leading(labels).match(behind):
+        if not _NO_DENIAL.match(behind) and not patterns.leading.match(behind):
             return Value(kind=CONTRADICTORY)
 
     if _LEFT_OPEN.search(rest):
@@ -166,7 +168,7 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     else:
         plain = rest[: reason.start()]
 
-    if any(spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
+    if any(spelled(match[1], labels) != label for match in patterns.beside.finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
     if any(
@@ -184,7 +186,7 @@ def names_option(text: str, field: Answered) -> bool:
     option's own case.
     """
     labels = [label for label in field.labels if not label[:1].isdigit()]
-    return bool(labels) and _beside(tuple(labels)).search(text) is not None
+    return bool(labels) and _patterns(tuple(labels)).beside.search(text) is not None
 
 
 def label_of(text: str, field: Answered) -> str | None:
@@ -202,59 +204,43 @@ def label_of(text: str, field: Answered) -> str | None:
     return None
 
 
-@lru_cache(maxsize=512)
-def _leading(labels: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(
-        rf"\s*{LEAD}(?P<open>[(\[\"'*`]{{0,4}})(?P<label>{_any_of(labels)})(?!\w|['’]\w)(?P<shut>[)\]\"'*`:]{{0,4}})",
-        re.IGNORECASE,
-    )
+@dataclass(frozen=True, kw_only=True)
+class _Patterns:
+    leading: re.Pattern[str]  # at the start of a text
+    correcting: re.Pattern[str]  # a second answer takes the first back: `A? No, B`, `A … wait, B`
+    standing: re.Pattern[str]  # within a sentence: letters in their own case, and marked
+    beside: re.Pattern[str]  # after an answer: letters, but not `A gamble`; words that end a clause
 
 
 @lru_cache(maxsize=512)
-def _correcting(labels: Sequence[str]) -> re.Pattern[str]:
-    """A second answer that takes the first one back: `A? No, B`, `A … wait, B`."""
-    return re.compile(
-        rf"{TAKEN_BACK}[^\n]{{0,30}}?(?<!\w)(?P<label>{_any_of(labels)})(?!\w)", re.IGNORECASE
-    )
-
-
-@lru_cache(maxsize=512)
-def _standing(labels: Sequence[str]) -> re.Pattern[str]:
-    """Matches labels within a sentence.
-
-    `A` and `I` are also words: letters must be in their own case, and marked.
-    """
+def _patterns(labels: Sequence[str]) -> _Patterns:
+    """How a text may name options with these labels. `A` and `I` are also words."""
+    label = rf"(?P<label>{_any_of(labels)})"
+    shut = r"(?!\w|['’]\w)(?P<shut>[)\]\"'*`:]{0,4})"
     words = [label for label in labels if len(label) > 2]
     letters = [label for label in labels if len(label) <= 2]
+    standing = []
     if words:
-        parts = [rf"(?i:{_any_of(words)})"]
-    else:
-        parts = []
-
+        standing.append(rf"(?i:{_any_of(words)})")
     if letters:
-        parts.append(
+        standing.append(
             rf"(?:(?<=[(\[\"'*`])|(?<=option )|(?<=Option )|(?<=choose )"
             rf"|(?<=pick ))(?:{_any_of(letters)})"
         )
 
-    return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)")
-
-
-@lru_cache(maxsize=512)
-def _beside(labels: Sequence[str]) -> re.Pattern[str]:
-    """Matches labels after an answer: letters in their own case, but not `A gamble`; words at the
-    end of a clause.
-    """
     words = [label for label in labels if len(label) > 2 or label.islower()]
     letters = [label for label in labels if label not in words]
+    beside = []
     if words:
-        parts = [rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])"]
-    else:
-        parts = []
-
+        beside.append(rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])")
     if letters:
-        parts.append(rf"(?:{_any_of(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)")
-    return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)")
+        beside.append(rf"(?:{_any_of(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)")
+    return _Patterns(
+        leading=re.compile(rf"\s*{LEAD}(?P<open>[(\[\"'*`]{{0,4}}){label}{shut}", re.IGNORECASE),
+        correcting=re.compile(rf"{TAKEN_BACK}[^\n]{{0,30}}?(?<!\w){label}(?!\w)", re.IGNORECASE),
+        standing=re.compile(rf"(?<!\w)({'|'.join(standing)})(?!\w)"),
+        beside=re.compile(rf"(?<!\w)({'|'.join(beside)})(?!\w)"),
+    )
 
 
 def _any_of(labels: Sequence[str]) -> str:
@@ -554,7 +540,13 @@ def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
         return Value(answer=plain)
 
     if field.type == "rank":
-        value = _ranking(plain, field)
+        # All options, each once; separated by commas, `>` or numbered lines, else by other marks
+        listed = "," in plain or "then" in plain
+        usual, *others = (apart for apart in _APART if listed or "and" not in apart.pattern)
+        value = _ranked(usual.split(plain), field)
+        if value.kind == INVALID:
+            tried = (_ranked(apart.split(plain), field) for apart in others)
+            value = next((other for other in tried if other.answer is not None), value)
     elif field.type == "choice":
         value = option_of(plain, field, whole=whole)
     else:
@@ -577,26 +569,6 @@ def _bare(text: str) -> str:
             ends.append(at)
 
     return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
-
-
-def _ranking(text: str, field: Answered) -> Value:
-    """A ranking of all options, each once; separated by commas, `>` or numbered lines, else by
-    other marks.
-    """
-    usual, *others = (
-        apart for apart in _APART if "and" not in apart.pattern or "," in text or "then" in text
-    )
-    value = _ranked(usual.split(text), field)
-    if value.kind != INVALID:
-        return value
-    return next(
-        (
-            other
-            for apart in others
-            if (other := _ranked(apart.split(text), field)).answer is not None
-        ),
-        value,
-    )
 
 
 def _ranked(texts: Sequence[str], field: Answered) -> Value:

@@ -663,17 +663,14 @@ def _options(field: object) -> list[Reading]:
         asked.get("type") == "likert"
         and isinstance(ends, list)
         and len(ends) == 2
-        and all(map(_is_step, ends))
+        and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+        and all(abs(end) < 1e15 for end in ends)
     ):
         low, high = ends
         if low == int(low) and 0 < high - low <= _MOST:
             return [float(step) for step in range(int(low), int(high) + 1)]
 
     return []
-
-
-def _is_step(end: object) -> bool:
-    return isinstance(end, int | float) and not isinstance(end, bool) and abs(end) < 1e15
 
 
 def _reading_rows(scores: Iterable[Score]) -> dict[int, Score]:

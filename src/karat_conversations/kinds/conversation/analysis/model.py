@@ -294,22 +294,24 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 rate["shown"]["design_effect"] = formats.number(rate["design_effect"])
 
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[JsonObject]]]:
-        return {"rates": (_RATES, self._rates())}
-
-    def _rates(self) -> Iterator[dict[str, object]]:
+        rows = []
         for condition in self.conditions:
             for rate in (
                 *condition.accuracies,
                 condition.conversation_accuracy,
                 *condition.reasoning,
             ):
-                yield {
-                    "condition": condition.condition,
-                    **msgspec.structs.asdict(rate.estimate),
-                    **msgspec.structs.asdict(rate),
-                    "conversations": rate.estimate.n,
-                    **rate.nulls,
-                }
+                rows.append(
+                    {
+                        "condition": condition.condition,
+                        **msgspec.structs.asdict(rate.estimate),
+                        **msgspec.structs.asdict(rate),
+                        "conversations": rate.estimate.n,
+                        **rate.nulls,
+                    }
+                )
+
+        return {"rates": (_RATES, rows)}
 
     def headline(self) -> str:
         """The answer of a run under one condition; empty for several."""

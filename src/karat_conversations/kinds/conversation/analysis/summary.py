@@ -6,8 +6,6 @@ Pure; see `model`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +35,6 @@ from karat_conversations.kinds.conversation.analysis.rates import (
 )
 from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
 from karat_conversations.kinds.conversation.analysis.turns import (
-    Declarations,
     Floats,
     Turns,
     declarations,
@@ -77,7 +74,17 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         index, base, (info.name, info.scoring), failed, right=right, level=level
     )
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
-    nulls = {name: _null_rates(base, answer, right) for name, answer in answers.items()}
+    asked = np.array([golden is not None for golden in base.golden], dtype=bool)
+    nulls: dict[str, dict[str, Floats]] = {}  # metric → 1 or 0; NaN without a golden answer
+    for name, answer in answers.items():
+        matches = match_many(base.golden, answer, printed=base.printed)
+        chosen = {one: matches[one].astype(np.float64) for one in (right, "right", "numerical")}
+        matches["right"] = right_by(chosen, right) == 1
+        nulls[name] = {}
+        for metric, given_right in matches.items():
+            if given_right.dtype == np.bool_:
+                nulls[name][metric] = np.where(asked, given_right.astype(np.float64), np.nan)
+
     results = []
     for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True)):
         places = {cell: cell // index.repetitions % len(index.conditions) for cell in failed}
@@ -101,25 +108,6 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         nulls=tuple(NullAnswerer(name=name, meaning=_MEANINGS.get(name, name)) for name in answers),
         conditions=tuple(results),
     )
-
-
-def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[str, Floats]:
-    """Metric → 1 or 0 for each declared turn, NaN if there is no golden answer."""
-    matches = match_many(base.golden, answers, printed=base.printed)
-    matches["right"] = (
-        right_by(
-            {name: matches[name].astype(np.float64) for name in (right, "right", "numerical")},
-            right,
-        )
-        == 1
-    )
-    asked = np.array([golden is not None for golden in base.golden], dtype=bool)
-    found = {}
-    for name, column in matches.items():
-        if column.dtype == np.bool_:
-            found[name] = np.where(asked, column.astype(np.float64), np.nan)
-
-    return found
 
 
 def _result(

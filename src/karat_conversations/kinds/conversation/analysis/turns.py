@@ -21,7 +21,7 @@ from karat.analysis.details import reply_of
 from karat.analysis.grids import Layout
 from karat.index import RunIndex
 from karat.journal import RunFolder
-from karat.records import JsonObject, Reply, Sample, Turn, Usage
+from karat.records import JsonObject, Reply, Turn, Usage
 from karat_conversations.numeric import (
     MATCHES,
     extract,
@@ -126,10 +126,18 @@ def declarations(index: RunIndex) -> Declarations:
 
     operations = []
     for turn in turns:
-        if turn.detail.get("program"):
-            operations.append(_number(turn.detail.get("operations")))
+        count = turn.detail.get("operations")
+        if turn.detail.get("program") and isinstance(count, (int, float)):
+            operations.append(float(count))
         else:
             operations.append(np.nan)
+
+    reasons = [turn.detail.get("quarantined") for turn in turns]
+    quarantined: list[tuple[str, ...] | None] = [None] * len(turns)
+    if any(one is not None for one in reasons):
+        quarantined = [
+            tuple(map(str, one)) if isinstance(one, (list, tuple)) else () for one in reasons
+        ]
 
     return Declarations(
         ids=[sample.id for sample in listed],
@@ -143,7 +151,7 @@ def declarations(index: RunIndex) -> Declarations:
         texts=[None if _is_scored(turn) else turn.golden for turn in turns],
         printed=[_text(turn.detail.get("printed")) for turn in turns],
         operations=np.array(operations, dtype=np.float64),
-        quarantined=_quarantined(listed),
+        quarantined=quarantined,
     )
 
 
@@ -151,30 +159,10 @@ def _is_scored(turn: Turn) -> bool:
     return bool(turn.detail.get("unanswerable")) or parse_value(turn.golden) is not None
 
 
-def _number(value: object) -> float:
-    if isinstance(value, (int, float)):
-        return float(value)
-    return np.nan
-
-
 def _text(value: object) -> str | None:
     if value is None:
         return None
     return str(value)
-
-
-def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
-    quarantined = []
-    for sample in samples:
-        for turn in sample.turns:
-            quarantined.append(turn.detail.get("quarantined"))
-
-    if all(reasons is None for reasons in quarantined):
-        return [None] * len(quarantined)
-    return [
-        tuple(map(str, reasons)) if isinstance(reasons, (list, tuple)) else ()
-        for reasons in quarantined
-    ]
 
 
 class FailedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -318,7 +306,17 @@ def read_turns(
         parts[condition].counted[slots] = True
 
     if rows is not None:
-        _fill(parts, places, Layout(rows), sorted(rows.values))
+        layout = Layout(rows)
+        conditions, all_slots, there = places.slots(layout.cells, layout.turns.astype(np.int64))
+        for number, part in enumerate(parts):
+            mine = there & (conditions == number)
+            own = all_slots[mine]
+            part.scored[own] = part.reached[own] = True
+            part.counted |= part.scored
+            for metric in sorted(rows.values):
+                column = part.values[metric] = np.full(part.counted.size, np.nan)
+                column[own] = layout.values(metric)[mine]
+
     rules: set[str] = set()
     for cell, score in index.score_lines(scoring, _score):
         condition, slots = places.of(cell)
@@ -386,17 +384,6 @@ def _empty(base: Declarations, repetitions: int, level: float) -> Turns:
         verdicts=unknown.copy(),
         level=level,
     )
-
-
-def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequence[str]) -> None:
-    conditions, slots, there = places.slots(layout.cells, layout.turns.astype(np.int64))
-    for number, part in enumerate(parts):
-        mine = there & (conditions == number)
-        part.scored[slots[mine]] = part.reached[slots[mine]] = True
-        part.counted |= part.scored
-        for metric in metrics:
-            column = part.values[metric] = np.full(part.counted.size, np.nan)
-            column[slots[mine]] = layout.values(metric)[mine]
 
 
 def _hear(part: Turns, slots: slice, replies: Sequence[Reply], matcher: Matcher) -> None:

@@ -28,7 +28,7 @@ from karat_studies.kinds.study.analysis.comparison import (
     StudySide,
     TestChange,
 )
-from karat_studies.kinds.study.analysis.model import StudyCondition, StudyInfo, StudySummary
+from karat_studies.kinds.study.analysis.model import StudyCondition, StudySummary
 from karat_studies.kinds.study.analysis.readability import selective_between
 from karat_studies.kinds.study.analysis.runs import (
     CONVENTION,
@@ -91,40 +91,37 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
 
-    se = _se(first, second, here, there)
     z = z_of_level(first.level)
-    method = f"± {round(z, 2)} bootstrap SE"
+    value = low = high = se = reason = None
     if d_a is None or d_b is None:
         reason = "no effect on one side"
-        change = Estimate(
-            value=None,
-            low=None,
-            high=None,
-            se=None,
-            n=1,
-            level=first.level,
-            method=method,
-            reason=reason,
-        )
     else:
-        value, reach = d_b - d_a, None if se is None else z * se
-        if reach is None:
-            low = None
-            high = None
+        value = d_b - d_a
+        # The error of the difference of both means over repetitions, draw by draw
+        before = np.stack([draw.d[:, here] for draw in first.draws])
+        after = np.stack([draw.d[:, there] for draw in second.draws])
+        if before.shape == after.shape:
+            drawn = (after - before).mean(axis=0)
+            drawn = drawn[np.isfinite(drawn)]
         else:
-            low = value - reach
-            high = value + reach
+            drawn = before[:0]
 
-        change = Estimate(
-            value=value,
-            low=low,
-            high=high,
-            se=se,
-            n=1,
-            level=first.level,
-            method=method,
-            reason="no replicate has an effect" if se is None else None,
-        )
+        if drawn.size > 1:
+            se = float(drawn.std(ddof=1))
+            low, high = value - z * se, value + z * se
+        else:
+            reason = "no replicate has an effect"
+
+    change = Estimate(
+        value=value,
+        low=low,
+        high=high,
+        se=se,
+        n=1,
+        level=first.level,
+        method=f"± {round(z, 2)} bootstrap SE",
+        reason=reason,
+    )
 
     turned = (
         d_a is not None
@@ -147,19 +144,6 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
         and change.high is not None
         and not change.low <= 0 <= change.high,
     )
-
-
-def _se(first: Scored, second: Scored, here: int, there: int) -> float | None:
-    """For the difference of both means over repetitions, draw by draw."""
-    before = np.stack([draw.d[:, here] for draw in first.draws])
-    after = np.stack([draw.d[:, there] for draw in second.draws])
-    if before.shape != after.shape:
-        return None
-    change = (after - before).mean(axis=0)
-    change = change[np.isfinite(change)]
-    if change.size > 1:
-        return float(change.std(ddof=1))
-    return None
 
 
 class _Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,12 +209,17 @@ def compare_studies(
         only_a=0,
         only_b=0,
         changed=0,
-        warnings=(*_warnings(*summaries, comparison), *_selective(summaries, pairs, comparison)),
+        warnings=tuple(_warnings(summaries, pairs, comparison)),
         parts={"study": comparison},
     )
 
 
-def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> Iterator[str]:
+def _warnings(
+    summaries: tuple[Summary, Summary],
+    pairs: Sequence[tuple[str, str]],
+    comparison: StudyComparison,
+) -> Iterator[str]:
+    first, second = summaries
     if REHEARSED in (*first.warnings, *second.warnings):
         yield REHEARSED
     for run, status in {first.run: first.status, second.run: second.status}.items():
@@ -258,16 +247,12 @@ def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> I
         fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
         yield f"one run has more repetitions: the differences are over the first {fewer} of each"
 
-
-def _selective(
-    summaries: tuple[Summary, Summary],
-    pairs: Sequence[tuple[str, str]],
-    comparison: StudyComparison,
-) -> Iterator[str]:
-    """Where the two sides differ by what could be read."""
-    first, second = (_part(summary) for summary in summaries)
+    # Where the two sides differ by what could be read
     for (name, other), pairing in zip(pairs, comparison.pairings, strict=True):
-        sides = ((pairing.a.label, first.of(name)), (pairing.b.label, second.of(other)))
+        sides = (
+            (pairing.a.label, _part(first).of(name)),
+            (pairing.b.label, _part(second).of(other)),
+        )
         yield from selective_between(
             [(label, condition) for label, condition in sides if condition is not None]
         )
@@ -354,6 +339,23 @@ def _pairing(
         if condition is not None:
             pair.append(_side(label, condition, part))
 
+    changes_of_studies = []
+    for name in shared:
+        before, after = (None if one is None else one.study(name) for one in conditions)
+        assert before is not None
+        assert after is not None
+        changes_of_studies.append(
+            StudyChange(
+                study=name,
+                pas_a=before.score.pas.value,
+                pas_b=after.score.pas.value,
+                ecs_a=before.score.ecs.value,
+                ecs_b=after.score.ecs.value,
+                participants_a=before.participants,
+                participants_b=after.participants,
+            )
+        )
+
     return StudyPairing(
         a=pair[0],
         b=pair[1],
@@ -361,7 +363,7 @@ def _pairing(
         ecs=changed(ecs, level=level),
         paired=paired,
         repetitions=repetitions,
-        studies=tuple(_of_study(first.file.study, conditions) for first, _ in studies),
+        studies=tuple(changes_of_studies),
         tests=tuple(changes(sides[0], sides[1])),
         floor={
             "PAS": floor_scores(parts[0], "pas", [name for name in shared if name not in narrow]),
@@ -371,41 +373,25 @@ def _pairing(
 
 
 def _side(label: str, condition: StudyCondition, part: StudySummary) -> StudySide:
-    forms = dict.fromkeys(_form(info) for info in part.studies)
+    forms = []
+    for info in part.studies:
+        changed_how = []
+        if info.relabel:
+            changed_how.append("relabelled")
+        elif info.wording is not None:
+            changed_how.append(f"wording {info.wording}")
+        if info.reorder:
+            changed_how.append("options in reverse")
+        forms.append(", ".join(changed_how) or "as written")
+
     return StudySide(
         label=label,
-        form=" / ".join(forms),
+        form=" / ".join(dict.fromkeys(forms)),
         participants=condition.participants,
         pas=condition.benchmark.pas,
         pas_directional=condition.benchmark.pas_directional,
         ecs=condition.benchmark.ecs,
         above_chance=above_chance(condition, part),
-    )
-
-
-def _form(info: StudyInfo) -> str:
-    forms = [
-        *(["relabelled"] if info.relabel else []),
-        *([f"wording {info.wording}"] if info.wording is not None and not info.relabel else []),
-        *(["options in reverse"] if info.reorder else []),
-    ]
-    return ", ".join(forms) or "as written"
-
-
-def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyChange:
-    first, second = (
-        None if condition is None else condition.study(name) for condition in conditions
-    )
-    assert first is not None
-    assert second is not None
-    return StudyChange(
-        study=name,
-        pas_a=first.score.pas.value,
-        pas_b=second.score.pas.value,
-        ecs_a=first.score.ecs.value,
-        ecs_b=second.score.ecs.value,
-        participants_a=first.participants,
-        participants_b=second.participants,
     )
 
 

@@ -156,6 +156,32 @@ def floor_of(
         )
 
     first = agreements[0]
+    tests = []
+    for scores in zip(*(agreement.tests for agreement in agreements), strict=True):
+        pas, why = mean(score.pas for score in scores), None
+        if pas is None:
+            why = unscored(reason for score in scores for reason in score.agent.reasons)
+
+        tests.append(
+            from_fields(
+                FloorTest,
+                scores[0].test,
+                pas=pas,
+                pas_directional=mean(score.pas_directional for score in scores),
+                pi=mean(score.pi_agent for score in scores),
+                d=mean(score.agent.d for score in scores),
+                reason=why,
+            )
+        )
+
+    without = {}
+    for part in parts:
+        own = [score for score in first.tests if score.test.study == part.study]
+        if not any(known(score.pas) is not None for score in own):
+            sides = [side for score in own for side in (score.human, score.agent)]
+            why = unscored(reason for side in sides for reason in side.reasons)
+            without[part.study] = why or "it has no test"
+
     return StudyFloor(
         repetitions=repetitions,
         repetitions_wanted=wanted,
@@ -169,13 +195,11 @@ def floor_of(
             _level("study", [scored.studies[at] for scored in agreements], first)
             for at in range(len(first.studies))
         ),
-        tests=tuple(_test(at, agreements) for at in range(len(first.tests))),
+        tests=tuple(tests),
         differences=tuple(
             _above(name, *of, agreements, designs=designs) for name, of in conditions.items()
         ),
-        without={
-            part.study: why for part in parts if (why := _reason(part.study, first)) is not None
-        },
+        without=without,
         copy=None if copy is None else _above("people", *copy, agreements, designs=designs),
     )
 
@@ -268,36 +292,6 @@ def _estimate(
         n=n,
         level=level,
         method=f"{method}, t interval",
-    )
-
-
-def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
-    scores = [agreement.tests[at] for agreement in agreements]
-    test, pas = scores[0].test, mean(score.pas for score in scores)
-    if pas is not None:
-        reason = None
-    else:
-        reason = unscored(why for score in scores for why in score.agent.reasons)
-
-    return from_fields(
-        FloorTest,
-        test,
-        pas=pas,
-        pas_directional=mean(score.pas_directional for score in scores),
-        pi=mean(score.pi_agent for score in scores),
-        d=mean(score.agent.d for score in scores),
-        reason=reason,
-    )
-
-
-def _reason(study: str, first: Agreement) -> str | None:
-    """Why a study has no floor; None if it has one."""
-    own = [test for test in first.tests if test.test.study == study]
-    if any(known(test.pas) is not None for test in own):
-        return None
-    return (
-        unscored(why for test in own for why in (*test.human.reasons, *test.agent.reasons))
-        or "it has no test"
     )
 
 

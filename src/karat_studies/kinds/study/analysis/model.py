@@ -590,9 +590,13 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, object]]:
         floors[(floor.study, floor.sub_study, floor.finding, floor.test)] = floor
     for condition in part.conditions:
         for study in condition.studies:
-            info = part.info(study.study)
+            info, of_study = part.info(study.study), None
+            if part.floor is not None:
+                of_study = part.floor.study(study.study)
+
             for finding in study.findings:
                 for test in finding.tests:
+                    random = floors.get((study.study, finding.sub_study, finding.id, test.id))
                     yield {
                         "condition": condition.condition,
                         "floor": condition.floor,
@@ -611,27 +615,11 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, object]]:
                         "finding_pas_se": finding.pas.se,
                         "flagged": finding.flagged,
                         **_of_test(test),
-                        **_of_floor(
-                            part,
-                            study.study,
-                            floors.get((study.study, finding.sub_study, finding.id, test.id)),
-                        ),
+                        "floor_pas": None if random is None else random.pas,
+                        "floor_d": None if random is None else random.d,
+                        "study_floor_pas": None if of_study is None else of_study.pas.value,
+                        "study_floor_ecs": None if of_study is None else of_study.ecs.value,
                     }
-
-
-def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, object]:
-    """Scores of random answers in the same test and study; empty if they have none."""
-    if part.floor is None:
-        floor = None
-    else:
-        floor = part.floor.study(study)
-
-    return {
-        "floor_pas": None if test is None else test.pas,
-        "floor_d": None if test is None else test.d,
-        "study_floor_pas": None if floor is None else floor.pas.value,
-        "study_floor_ecs": None if floor is None else floor.ecs.value,
-    }
 
 
 def picked(source: object, *names: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ and each of them.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -139,10 +140,10 @@ def finding_result(
     tests = tuple(
         _test_result(
             declarations.get(score.test.test),
-            [_with_other(agreement, (key, score.test.test)) for agreement in agreements],
+            [(one.tests[at], one.other.effects[at]) for one in agreements],
             level=level,
         )
-        for score in agreements[0].tests
+        for at, score in enumerate(agreements[0].tests)
         if score.test.finding_id == key
     )
     pas, used = (
@@ -154,22 +155,30 @@ def finding_result(
     else:
         reason = unscored(test.reason for test in tests)
 
+    # The PAS of a perfect copy, pooled over the tests for which the agent has a PAS
+    ceilings = []
+    for agreement in agreements:
+        own = [score for score in agreement.tests if score.test.finding_id == key]
+        own = [score for score in own if not math.isnan(score.pas)]
+        ceilings.append(
+            pool_pas([score.ceiling for score in own], [score.human.n_eff for score in own])
+        )
+
     return FindingResult(
         study=study,
         sub_study=sub_study,
         id=name,
         claim=declared.claim if declared is not None else "",
         pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
-        ceiling=mean(
-            _ceiling(agreement, score) for agreement, score in zip(agreements, scores, strict=True)
-        ),
+        ceiling=mean(ceilings),
         tests_used=len(used),
         tests_planned=len(tests),
         tests_directed=sum(test.same_direction is not None for test in used),
         tests_agreeing=sum(test.same_direction is True for test in used),
         reason=reason,
         repetitions=tuple(
-            _repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))
+            _repeated(at, score, uncertainty.pas.get(("finding", key)), ecs=None)
+            for at, (score, uncertainty) in enumerate(zip(scores, each, strict=True))
         ),
         tests=tests,
         **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
@@ -180,48 +189,43 @@ def finding_result(
     )
 
 
-def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Repeated:
-    spread = uncertainty.pas.get(("finding", score.id))
+def _repeated(
+    number: int, score: FindingScore | StudyScore, spread: Spread | None, **own: float | None
+) -> Repeated:
+    """One repetition's score. `own`: what `score` does not have."""
+    pas_se = None
     if spread is not None:
         pas_se = known(spread.se)
-    else:
-        pas_se = None
-
-    return from_fields(
-        Repeated,
-        score,
-        repetition=number,
-        pas_se=pas_se,
-        ecs=None,
-    )
-
-
-def _ceiling(agreement: Agreement, score: FindingScore) -> float:
-    """The PAS of a perfect copy, pooled over the tests for which the agent has a PAS."""
-    tests = []
-    for test in agreement.tests:
-        if test.test.finding_id == score.id and not math.isnan(test.pas):
-            tests.append(test)
-
-    return pool_pas([test.ceiling for test in tests], [test.human.n_eff for test in tests])
-
-
-def _with_other(
-    agreement: Agreement, key: tuple[tuple[str, str, str], str]
-) -> tuple[TestScore, tuple[float, float]]:
-    """A test, and both effects by the other convention."""
-    pairs = zip(agreement.tests, agreement.other.effects, strict=True)
-    return next(
-        (score, pair) for score, pair in pairs if (score.test.finding_id, score.test.test) == key
-    )
+    return from_fields(Repeated, score, repetition=number, pas_se=pas_se, **own)
 
 
 def _test_result(
     declared: Test | None, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
 ) -> TestResult:
-    rows = tuple(
-        _row(number, score, other, level=level) for number, (score, other) in enumerate(scores)
-    )
+    """`scores`: by repetition, each with both effects by the other convention."""
+    rows = []
+    for number, (score, other) in enumerate(scores):
+        human = _side(score.test.human, score.human, score.pi_human, other[0])
+        agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
+        value, why, interval = known(score.pas), None, None
+        if value is not None:
+            interval = pas_interval_of_test(score, level=level)
+        else:
+            why = unscored([*score.human.reasons, *score.agent.reasons])
+
+        why = why or "no Bayes factor"
+        rows.append(
+            from_fields(
+                TestRow,
+                score,
+                score.test,
+                repetition=number,
+                human=human,
+                agent=agent,
+                pas=estimated(interval, value=value, n=1, reason=why, level=level),
+            )
+        )
+
     scored = [row for row in rows if row.pas.value is not None]
     directions = {row.same_direction for row in scored}
     alone = rows[0].pas if len(rows) == 1 else None
@@ -256,29 +260,7 @@ def _test_result(
         decisive=any(row.opposed and row.decisive for row in rows),
         coverage=lowest(row.coverage for row in rows),
         reason=reason,
-        repetitions=rows,
-    )
-
-
-def _row(number: int, score: TestScore, other: tuple[float, float], *, level: float) -> TestRow:
-    human = _side(score.test.human, score.human, score.pi_human, other[0])
-    agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
-    pas = known(score.pas)
-    if pas is not None:
-        reason = None
-        interval = pas_interval_of_test(score, level=level)
-    else:
-        reason = unscored([*score.human.reasons, *score.agent.reasons])
-        interval = None
-
-    return from_fields(
-        TestRow,
-        score,
-        score.test,
-        repetition=number,
-        human=human,
-        agent=agent,
-        pas=estimated(interval, value=pas, n=1, reason=reason or "no Bayes factor", level=level),
+        repetitions=tuple(rows),
     )
 
 
@@ -369,7 +351,13 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
             for part in used
         ),
         **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
-        ecs=_ecs(condition, key, scores, effects),
+        ecs=estimated(
+            condition.sure.ecs_fixed.get(key),
+            value=mean(score.ecs.value for score in scores),
+            n=effects,
+            reason=next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None),
+            level=condition.agreements[0].level,
+        ),
         ecs_ceiling=known(ceilings.get(key)),
         # its known error is of atanh
         ecs_new=from_fields(Estimate, condition.sure.ecs_new, se=None)
@@ -389,43 +377,19 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         tests_agreeing=sum(finding.tests_agreeing for finding in below),
         coverage=lowest(finding.coverage for finding in below),
         reason=reason,
-        repetitions=_level_repetitions(condition, key, scores, below),
+        repetitions=tuple(
+            _repeated(
+                at,
+                score,
+                uncertainty.pas.get(key),
+                ecs=known(score.ecs.value),
+                coverage=lowest(finding.repetitions[at].coverage for finding in below),
+            )
+            for at, (score, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True))
+        ),
         pas_sd=sd(score.pas for score in scores),
         ecs_sd=sd(score.ecs.value for score in scores),
     )
-
-
-def _ecs(
-    condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int
-) -> Estimate:
-    spread = condition.sure.ecs_fixed.get(key)
-    value = mean(score.ecs.value for score in scores)
-    reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
-    return estimated(spread, value=value, n=n, reason=reason, level=condition.agreements[0].level)
-
-
-def _level_repetitions(
-    condition: Condition,
-    key: tuple[str, str],
-    scores: Sequence[StudyScore],
-    below: Sequence[FindingResult],
-) -> tuple[Repeated, ...]:
-    repetitions = []
-    for number, (score, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
-        spread = uncertainty.pas.get(key)
-        repetitions.append(
-            Repeated(
-                repetition=number,
-                pas=known(score.pas),
-                pas_se=known(spread.se) if spread is not None else None,
-                pas_directional=known(score.pas_directional),
-                ecs=known(score.ecs.value),
-                tests_used=score.tests_used,
-                coverage=lowest(finding.repetitions[number].coverage for finding in below),
-            )
-        )
-
-    return tuple(repetitions)
 
 
 def quantity(value: float | None, reason: str) -> Quantity:
@@ -452,10 +416,23 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
     """
     if not scored:
         raise ValueError("a table of tests needs a condition")
-    scored = {name: (_distinct(agreement), sure) for name, (agreement, sure) in scored.items()}
-    first, sure = next(iter(scored.values()))
+    # Names in a table need not be unique: tests of the same name are numbered
+    distinct = {}
+    for name, (agreement, sure) in scored.items():
+        seen: Counter[tuple[tuple[str, str, str], str]] = Counter()
+        numbered = []
+        for score in agreement.tests:
+            key = score.test.finding_id, score.test.test
+            seen[key] += 1
+            again = f" ({seen[key]})" if seen[key] > 1 else ""
+            own = replace(score.test, test=f"{score.test.test}{again}")
+            numbered.append(replace(score, test=own))
+
+        distinct[name] = replace(agreement, tests=tuple(numbered)), sure
+
+    first, sure = next(iter(distinct.values()))
     studies = {}
-    for agreement, _ in scored.values():
+    for agreement, _ in distinct.values():
         for test in agreement.tests:
             studies[test.test.study] = test.test.domain
 
@@ -488,27 +465,10 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
             )
             for name, domain in studies.items()
         ),
-        conditions=tuple(_condition(name, *both) for name, both in scored.items()),
+        conditions=tuple(_condition(name, *both) for name, both in distinct.items()),
         differences=(),
         warnings=(),
     )
-
-
-def _distinct(agreement: Agreement) -> Agreement:
-    """With tests of the same name numbered, as names in a table need not be unique."""
-    seen: dict[tuple[tuple[str, str, str], str], int] = {}
-    tests = []
-    for score in agreement.tests:
-        key = score.test.finding_id, score.test.test
-        again = seen[key] = seen.get(key, 0) + 1
-        if again == 1:
-            name = score.test.test
-        else:
-            name = f"{score.test.test} ({again})"
-
-        tests.append(replace(score, test=replace(score.test, test=name)))
-
-    return replace(agreement, tests=tuple(tests))
 
 
 def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:

@@ -332,7 +332,28 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             findings=findings,
             domains={part.file.study: part.file.domain for part in self.parts},
         )
-        studies = tuple(self._study(part, condition) for part in self.parts)
+        studies = []
+        for part in self.parts:
+            failures, not_run = self.work.failures(part, self.number)
+            order = [other.file.study for other in self.parts].index(part.file.study)
+            studies.append(
+                StudyResult(
+                    study=part.file.study,
+                    participants=part.people.whole[self.number].participants,
+                    arms=tuple(
+                        count.arm_count(arm, part.file.arms[arm].n)
+                        for arm, count in part.people.arms[self.number].items()
+                    ),
+                    failures=failures,
+                    not_run=not_run,
+                    usage=from_fields(StudyUsage, self.work.answers.spent[self.number][order]),
+                    score=level_score(condition, "study", part.file.study),
+                    findings=tuple(
+                        finding for finding in findings if finding.study == part.file.study
+                    ),
+                )
+            )
+
         domains = dict.fromkeys(part.file.domain for part in self.parts)
 
         parts = [study.participants for study in studies]
@@ -343,48 +364,26 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             }
         )
 
+        first = self.agreements[0]
+        each = zip(*(one.tests for one in self.agreements), strict=True)
+        human = np.array([test.human.d for test in first.tests])
+        agent = np.array([mean(test.agent.d for test in tests) for tests in each], dtype=float)
+        weights = test_weights(first.tests, np.isfinite(human) & np.isfinite(agent))
+        line = caricature(human, agent, weights, level=first.level)
         return StudyCondition(
             condition=name,
             floor=self.work.run.info.agent_type == "floor",
             participants=participants,
             benchmark=level_score(condition, "benchmark", ""),
             domains=tuple(level_score(condition, "domain", domain) for domain in domains),
-            studies=studies,
+            studies=tuple(studies),
             noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
-            caricature=_caricature(self.agreements),
+            caricature=from_fields(Caricature, line),
             ecs_other=quantity(
                 mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"
             ),
             unread=tuple(self.work.answers.unread[self.number]),
         )
-
-    def _study(self, part: _Part, condition: Condition) -> StudyResult:
-        counted, name = part.people.arms[self.number], part.file.study
-        failures, not_run = self.work.failures(part, self.number)
-        order = [other.file.study for other in self.parts].index(name)
-        return StudyResult(
-            study=name,
-            participants=part.people.whole[self.number].participants,
-            arms=tuple(
-                count.arm_count(arm, part.file.arms[arm].n) for arm, count in counted.items()
-            ),
-            failures=failures,
-            not_run=not_run,
-            usage=from_fields(StudyUsage, self.work.answers.spent[self.number][order]),
-            score=level_score(condition, "study", name),
-            findings=tuple(finding for finding in condition.findings if finding.study == name),
-        )
-
-
-def _caricature(agreements: Sequence[Agreement]) -> Caricature:
-    """Of the agent's mean effects over the repetitions."""
-    tests = agreements[0].tests
-    human = np.array([test.human.d for test in tests])
-    agent = np.array(
-        [mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float
-    )
-    weights = test_weights(tests, np.isfinite(human) & np.isfinite(agent))
-    return from_fields(Caricature, caricature(human, agent, weights, level=agreements[0].level))
 
 
 def _differences(

@@ -285,9 +285,12 @@ class Replay:
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 
     def _row(self, trial: Trial, repetition: int) -> AnswerRow | None:
-        own = self._rows.get((trial.sample.id, trial.condition.name, repetition))
-        if own is not None:
-            return own
+        name = trial.condition.name
+        if name in self._rows.keys.conditions:
+            own = self._rows.get((trial.sample.id, name, repetition))
+            if own is not None:
+                return own
+
         return self._rows.get((trial.sample.id, None, repetition))
 
 
@@ -300,6 +303,8 @@ def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
     """The first of these columns that holds a number of at least 0, times its unit; None if none
     does.
     """
+    if columns.keys().isdisjoint(row):
+        return None
     for name, unit in columns.items():
         if name not in row:
             continue

@@ -27,6 +27,10 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
     A trial without one is given to the journal here, as failed.
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    look_ups = {}
+    for name, agent in work.agents.items():
+        look_ups[name] = getattr(agent, "recorded_reply", None)
+
     for trial in work.trials:
         if run.draining.is_set():
             return
@@ -39,7 +43,7 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
 
         replies: list[Reply] = []
         try:
-            look_up = getattr(work.agents[name], "recorded_reply", None)
+            look_up = look_ups[name]
             assert look_up is not None, "the caller has asked `are_recorded`"
 
             sample = trial.sample
@@ -64,14 +68,14 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
         run.failures.answered()
         answer = Answer(
             trial=trial.id,
-            sample=trial.sample.id,
+            sample=sample.id,
             condition=name,
             repetition=trial.repetition,
             replies=tuple(replies),
             started=started,
-            seconds=recorded_seconds(reply.milliseconds for reply in replies),
+            seconds=recorded_seconds([reply.milliseconds for reply in replies]),
         )
-        yield PendingScore(answer=answer, sample=trial.sample, scorers=work.scorers, is_new=True)
+        yield PendingScore(answer=answer, sample=sample, scorers=work.scorers, is_new=True)
 
 
 def _failed(run: RunContext, trial: Trial, *events: Attempt | Failure) -> None:

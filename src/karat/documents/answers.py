@@ -109,12 +109,8 @@ def sample_columns(
 
 def stop_reason(row: Row) -> str | None:
     """Why the answer of a row ended, in a column with a usual name; None: it does not say."""
-    for column in _reason_columns(tuple(row)):
-        reason = _text(row[column])
-        if reason:
-            return reason
-
-    return None
+    reasons = (_text(row[column]) for column in _reason_columns(tuple(row)))
+    return next(filter(None, reasons), None)
 
 
 @lru_cache

@@ -27,6 +27,7 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
     A trial without one is given to the journal here, as failed.
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    redact = run.journal.redact
     look_ups = {}
     for name, agent in work.agents.items():
         look_ups[name] = getattr(agent, "recorded_reply", None)
@@ -50,14 +51,14 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
             for number, turn in enumerate(sample.turns):
                 reply = NOT_ASKED
                 if not turn.open or question_for(sample, number, replies) is not None:
-                    reply = run.journal.redact.struct(checked_reply(look_up(trial, number)))
+                    reply = redact.struct(checked_reply(look_up(trial, number)))
                 replies.append(reply)
 
             gate = trial.condition.gate
             if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
                 gates.check(gate, [call for reply in replies for call in reply.tool_calls])
         except TrialFault as fault:
-            error = classify(fault, stage="agent", redact=run.journal.redact).besides(replies)
+            error = classify(fault, stage="agent", redact=redact).besides(replies)
             attempt = Attempt(
                 trial=trial.id, n=1, seconds=0.0, replies=tuple(replies), **error.fields()
             )

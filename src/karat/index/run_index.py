@@ -464,6 +464,8 @@ class RunIndex:
 
     def retried_in(self, condition: int) -> int:
         """How many answered trials of a condition took more than one attempt."""
+        if 1 not in self.retried:
+            return 0
         step = len(self.conditions)
         start = condition
         return sum(

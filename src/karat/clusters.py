@@ -37,8 +37,9 @@ class SharedValues:
             cluster = cluster_name(value)
             if cluster is None or isinstance(value, bool) or name in self._turns:
                 continue
-            if name in self._counts:
-                self._counts[name][cluster] += 1
+            counts = self._counts.get(name)
+            if counts is not None:
+                counts[cluster] = counts.get(cluster, 0) + 1
             elif Meaning("turn") in meanings(name):
                 self._turns.add(name)
             else:

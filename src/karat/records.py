@@ -8,7 +8,7 @@ it never means zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -368,14 +368,13 @@ class Answer(
         return self.replies[-1].text if self.replies else ""
 
 
-def recorded_seconds(milliseconds: Iterable[float | None]) -> float | None:
+def recorded_seconds(milliseconds: Sequence[float | None]) -> float | None:
     """How long an answer made elsewhere took: the sum over its turns; None where the file lacks
     one.
     """
-    times = list(milliseconds)
-    if times and None not in times:
-        return exact_sum(filter(None, times)) / 1000
-    return None
+    if None in milliseconds or not milliseconds:
+        return None
+    return exact_sum(filter(None, milliseconds)) / 1000
 
 
 class Score(

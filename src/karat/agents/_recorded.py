@@ -85,7 +85,9 @@ class _Keys:
         """
         number = 0  # of rows before the batch
         for batch, _ in () if self._columns.of_karat else places():
-            self._add(batch, number)
+            given = batch.column(self._columns.repetition)
+            if given.count(None) < len(given) or len(self._columns.id) > 1:
+                self._add(batch, number)
             number += len(batch.numbers)
 
         number = 0

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from karat.documents.answers import condition_columns, stop_reason
 from karat.documents.batches import Table
 from karat.documents.cells import Unread, as_text
 from karat.documents.columns import cell
+from karat.documents.names import with_role
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder
@@ -262,18 +264,17 @@ class Replay:
                         "bad_record", f"holds a reply that is none: {error}"
                     ) from error
 
-            columns = _names(self._options.answer_key)
-            if len(columns) > 1:
-                column = condition.name
-            else:
-                column = columns[0]
-
+            column = self._options.answer_key
+            if not isinstance(column, str):
+                column = condition.name if len(column) > 1 else column[0]
             text = cell(row, column)
             try:
                 text = as_text(text) or ""
             except Unread as unread:
                 raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
 
+            if _is_only_text(tuple(row)):
+                return Reply(text=text)
             return Reply(
                 text=text,
                 dollars=_recorded(row, _COSTS),
@@ -285,15 +286,25 @@ class Replay:
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 
     def _row(self, trial: Trial, repetition: int) -> AnswerRow | None:
-        own = self._rows.get((trial.sample.id, trial.condition.name, repetition))
-        if own is not None:
-            return own
+        name = trial.condition.name
+        if name in self._rows.keys.conditions:
+            own = self._rows.get((trial.sample.id, name, repetition))
+            if own is not None:
+                return own
+
         return self._rows.get((trial.sample.id, None, repetition))
 
 
 _LATENCIES = {"latency_seconds": 1000.0, "seconds": 1000.0, "latency_ms": 1.0, "milliseconds": 1.0}
 """Columns with the time that an answer took, and how many milliseconds their unit is."""
 _COSTS = {"dollars": 1.0, "cost_usd": 1.0, "cost": 1.0}
+
+
+@lru_cache
+def _is_only_text(columns: tuple[str, ...]) -> bool:
+    """Whether nothing in a row with these columns says more about its answer."""
+    known = {*_COSTS, *_LATENCIES, *with_role(columns, "stop_reason")}
+    return known.isdisjoint(columns)
 
 
 def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:

@@ -107,7 +107,7 @@ class _Texts:
 
         # older versions recorded the time it took to read the file
         if answer is not None and self._index.recorded:
-            seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
+            seconds = recorded_seconds([reply.milliseconds for reply in answer.replies])
             answer = msgspec.structs.replace(answer, seconds=seconds)
 
         if answered:

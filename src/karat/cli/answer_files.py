@@ -5,7 +5,9 @@ experiment.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Protocol
@@ -101,11 +103,10 @@ def score_answers(
     if hint is not None:
         output.say(hint)
     faults = report_faults(agent, experiment, dataset, strict=answers.strict, output=output)
-    if kind is None:
+    left_out: list[str] = []
+    every_row_is_a_sample = answers.dataset == file and not answers.settings
+    if kind is None and (answers.skip_unreadable or not every_row_is_a_sample):
         left_out = _left_out(rows, experiment, dataset)
-    else:
-        left_out = []
-
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
         report = agent.source_notes(
@@ -363,16 +364,14 @@ def _left_out(rows: _FileRows, experiment: Experiment, dataset: Dataset) -> list
     if isinstance(id_key, list):
         return []  # the file is its own dataset
     known = {sample.id for sample in dataset}
-    unknown: dict[str, int] = {}
+    unknown = Counter[str]()
     first = 0
     for batch in rows.table:
         names: Sequence[object] = range(first, first + len(batch.numbers))
         first += len(batch.numbers)
         if id_key is not None:
             names = batch.column(id_key)
-        for name in map(str, names):
-            if name not in known:
-                unknown[name] = unknown.get(name, 0) + 1
+        unknown.update(filterfalse(known.__contains__, map(str, names)))
 
     if not unknown:
         return []

@@ -94,8 +94,8 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
     def show(text: str) -> None:
         whisper(redact(text), stream)
 
-    def listener(write: Show) -> Callable[[object], None]:
-        return lambda event: write(redact(formats.clean(event))) if isinstance(event, str) else None
+    def notice(write: Show) -> Show:
+        return lambda text: write(redact(formats.clean(text)))
 
     if output.events:
         with _as_events(redact, stream, means) as shown:
@@ -103,7 +103,8 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
     elif output.quiet:
         yield RunStatus(), show
     elif output.live and can_paint(stream):
-        status = RunStatus(listener(lambda text: painter.above(text, notice=True)), means)
+        above = notice(lambda text: painter.above(text, notice=True))
+        status = RunStatus(follower=means, on_notice=above)
         reader = ProgressReader(status, means, redact=redact)
         painter = Painter(
             stream, lambda columns, rows: block(reader.read(), columns=columns, rows=rows)
@@ -116,7 +117,8 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
         finally:
             painter.end()
     else:  # a line after ten seconds, then less and less often: a log file is read afterwards
-        status = RunStatus(listener(lambda text: whisper(text, stream)), means)
+        whispered = notice(lambda text: whisper(text, stream))
+        status = RunStatus(follower=means, on_notice=whispered)
         status.on_remark = show
         reader = ProgressReader(status, means, redact=redact)
         with _every(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from karat.analysis.units import Units
 
 LEVEL = 0.95
+_ROOM = 1024  # questions for which room is made at once
 
 
 class RunningMeans:
@@ -117,7 +118,9 @@ class RunningMeans:
             if not answered:
                 sums.lost[place] += len(sample.turns)
             elif values:
-                sums.add(place, values if self._by_turn else (exact_sum(values) / len(values),))
+                if not self._by_turn and len(values) > 1:
+                    values = [exact_sum(values) / len(values)]
+                sums.add(place, values)
 
     def _values(self, rows: Sequence[Score]) -> list[float]:
         """One number per turn: the mean over each judge's repeats, then over judges."""
@@ -224,11 +227,11 @@ class _Sums:
         self.lost: array[float] = array("d")  # turns of trials without an answer
 
     def reach(self, place: int) -> None:
-        """Makes room for a question."""
-        missing = place + 1 - len(self.totals)
-        if missing > 0:
+        """Makes room for a question, and for more after it."""
+        if place >= len(self.totals):
+            room = bytes(8 * (place + _ROOM - len(self.totals)))
             for column in (self.totals, self.counts, self.squares, self.lost):
-                column.frombytes(bytes(8 * missing))
+                column.frombytes(room)
 
     def add(self, place: int, values: Sequence[float]) -> None:
         self.counts[place] += len(values)
@@ -239,6 +242,5 @@ class _Sums:
     def columns(self, size: int) -> tuple[array[float], ...]:
         """Copies of totals, counts, squares and lost turns of the first `size` questions."""
         self.reach(size - 1)
-        return tuple(
-            array("d", column) for column in (self.totals, self.counts, self.squares, self.lost)
-        )
+        columns = (self.totals, self.counts, self.squares, self.lost)
+        return tuple(column[:size] for column in columns)

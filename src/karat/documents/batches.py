@@ -19,6 +19,7 @@ from karat.formats import text_of
 _FEW = 64  # rows of any format that are read together
 _MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
 _LARGE = 2**20
+_KEPT = 2**24  # bytes of a CSV file whose batches are kept, since it is read several times
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 _ODD_SPACES = ("  ", " \0", "\0 ", *"\t\n\v\f\r\x1c\x1d\x1e\x1f")
 
@@ -120,13 +121,11 @@ class Table:
 
 
 class CsvCells:
-    """The cells of each line of a CSV file that is not empty, with the number of its first line.
-
-    Only the file's bytes are kept in memory.
-    """
+    """The cells of each line of a CSV file that is not empty, with the number of its first line."""
 
     def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
         self._data, self._encoding, self.delimiter = data, encoding, delimiter
+        self.is_small = len(data) <= _KEPT
         self._spaced = _SPACED.search(data) is not None
         self.begins = 1  # the line on which the row that could not be read begins
 
@@ -173,7 +172,7 @@ class CsvCells:
 
 
 class CsvRows:
-    """The rows of a CSV file, made anew each time.
+    """The rows of a CSV file, made anew each time unless it is small.
 
     In a file of one column the delimiter is text.
     """
@@ -184,6 +183,9 @@ class CsvRows:
         """`lines`: on which rows begin. `unfit`: those of rows that are left out."""
         self._cells, self.header = cells, header
         self._lines, self._unfit = lines, unfit
+        self._kept: Sequence[Batch] | None = None
+        self.count = 0  # how many there are
+        self.notes: Sequence[str] = ()  # what was not plain about the file
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         for batch in self.batches():
@@ -191,6 +193,20 @@ class CsvRows:
 
     def batches(self) -> Iterator[Batch]:
         """The same in batches."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+
+        made = []
+        for batch in self._batches():
+            yield batch
+            if self._cells.is_small:
+                made.append(batch)
+
+        if self._cells.is_small:
+            self._kept = made
+
+    def _batches(self) -> Iterator[Batch]:
         if not self._lines:
             return
         for numbers, table in self._cells:

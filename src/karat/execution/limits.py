@@ -164,7 +164,8 @@ class RunStatus:
         for event in events:
             if isinstance(event, Score):
                 judge = self.judge
-                judge.add(event.dollars, event.usage)
+                if event.dollars is not None or event.usage is not None:
+                    judge.add(event.dollars, event.usage)
                 if not event.offline:
                     judge.dollars_unknown |= event.dollars is None
                     judge.tokens_unknown |= event.usage is None

@@ -106,11 +106,9 @@ class Plan:
             for condition in self.conditions
         ]
         for sample in self.samples:
-            of_sample = blake2b(_framed(sample.id, sample.digest), digest_size=12)
+            start = _framed(sample.id, sample.digest)
             for condition, end, repetition in ends:
-                digest = of_sample.copy()
-                digest.update(end)
-                name = digest.hexdigest()
+                name = blake2b(start + end, digest_size=12).hexdigest()
                 if self.shard is None or self.shard.has(name):
                     block.append(_trial(name, sample, condition, repetition, index))
                 index += 1

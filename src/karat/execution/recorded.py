@@ -27,6 +27,11 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
     A trial without one is given to the journal here, as failed.
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    redact = run.journal.redact
+    look_ups = {}
+    for name, agent in work.agents.items():
+        look_ups[name] = getattr(agent, "recorded_reply", None)
+
     for trial in work.trials:
         if run.draining.is_set():
             return
@@ -39,21 +44,21 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
 
         replies: list[Reply] = []
         try:
-            look_up = getattr(work.agents[name], "recorded_reply", None)
+            look_up = look_ups[name]
             assert look_up is not None, "the caller has asked `are_recorded`"
 
             sample = trial.sample
             for number, turn in enumerate(sample.turns):
                 reply = NOT_ASKED
                 if not turn.open or question_for(sample, number, replies) is not None:
-                    reply = run.journal.redact.struct(checked_reply(look_up(trial, number)))
+                    reply = redact.struct(checked_reply(look_up(trial, number)))
                 replies.append(reply)
 
             gate = trial.condition.gate
             if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
                 gates.check(gate, [call for reply in replies for call in reply.tool_calls])
         except TrialFault as fault:
-            error = classify(fault, stage="agent", redact=run.journal.redact).besides(replies)
+            error = classify(fault, stage="agent", redact=redact).besides(replies)
             attempt = Attempt(
                 trial=trial.id, n=1, seconds=0.0, replies=tuple(replies), **error.fields()
             )
@@ -64,14 +69,14 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
         run.failures.answered()
         answer = Answer(
             trial=trial.id,
-            sample=trial.sample.id,
+            sample=sample.id,
             condition=name,
             repetition=trial.repetition,
             replies=tuple(replies),
             started=started,
-            seconds=recorded_seconds(reply.milliseconds for reply in replies),
+            seconds=recorded_seconds([reply.milliseconds for reply in replies]),
         )
-        yield PendingScore(answer=answer, sample=trial.sample, scorers=work.scorers, is_new=True)
+        yield PendingScore(answer=answer, sample=sample, scorers=work.scorers, is_new=True)
 
 
 def _failed(run: RunContext, trial: Trial, *events: Attempt | Failure) -> None:

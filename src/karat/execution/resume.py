@@ -58,6 +58,8 @@ class JournalState(msgspec.Struct, kw_only=True):
         names = [condition.name for condition in self.plan.conditions]
         wanted = {condition.name for condition in selected.conditions}
         counts = {name: 0 for name in names if name in wanted}
+        if not self.offsets:
+            return counts
         samples = {sample.id for sample in selected.samples}
         chosen = [sample.id in samples for sample in self.plan.samples]
         for index, offset in enumerate(self.offsets):

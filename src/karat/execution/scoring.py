@@ -138,12 +138,20 @@ class Scoring:
         clock = monotonic()
         try:
             result = used.scorer.score(pending.sample, pending.answer)
-            if type(result) is bool and used.flag is not None:
-                verdicts: tuple[Verdict, ...] = (Verdict(values={used.flag: result}),)
-            elif inspect.isawaitable(result):
+            if type(result) is bool and used.flag is not None and used.info.offline:
+                return [  # as nearly every rule does
+                    Score(
+                        trial=pending.answer.trial,
+                        scorer=used.info.name,
+                        scoring=used.info.scoring,
+                        values={used.flag: result},
+                        offline=True,
+                        seconds=round(monotonic() - clock, 6),
+                    )
+                ]
+            if inspect.isawaitable(result):
                 return result
-            else:
-                verdicts = as_verdicts(result, name=used.info.name, metrics=used.metrics)
+            verdicts = as_verdicts(result, name=used.info.name, metrics=used.metrics)
         except (OperatorError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 -- a scorer is foreign code, and its failure is data

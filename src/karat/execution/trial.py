@@ -290,7 +290,7 @@ class TrialRunner:
             gates.check(gate, [call for reply in replies for call in reply.tool_calls])
         # reading a recorded answer is not latency
         if getattr(self._work.agents[trial.condition.name], "source", None):
-            seconds = recorded_seconds(reply.milliseconds for reply in replies)
+            seconds = recorded_seconds([reply.milliseconds for reply in replies])
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
             seconds = round(attempt.seconds + kept, 6)

@@ -39,6 +39,16 @@ class ReplyLine(msgspec.Struct, gc=False):
     stop_reason: str | None = None
 
 
+class SampleLine(msgspec.Struct, gc=False):
+    """A sample, without what it asks."""
+
+    id: str
+    position: int
+    digest: str
+    content: str | None = None
+    cluster: str | None = None
+
+
 class AnswerLine(msgspec.Struct, gc=False):
     """An answer, without its text."""
 

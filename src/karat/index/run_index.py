@@ -30,6 +30,7 @@ from karat.index.lines import (
     LineReader,
     ReplyEventLine,
     ReplyLine,
+    SampleLine,
     ScoreLine,
 )
 from karat.index.rules import PartialAnswer, PartialScorings, counting_rows, shown_scorings
@@ -381,7 +382,7 @@ class RunIndex:
 
     def _read_samples(self) -> None:
         ids: list[str] = []
-        for sample in self.run.samples():
+        for sample in self.run.samples_as(SampleLine):
             ids.append(sample.id)
             self.positions.append(sample.position)
             self.digests.append(sample.content or sample.digest)
@@ -463,6 +464,8 @@ class RunIndex:
 
     def retried_in(self, condition: int) -> int:
         """How many answered trials of a condition took more than one attempt."""
+        if 1 not in self.retried:
+            return 0
         step = len(self.conditions)
         start = condition
         return sum(
@@ -679,13 +682,14 @@ class RunIndex:
             self.outside_plan += 1
             return
 
-        tally = self.tally(cell)
+        tally = self.tallies[self.conditions[answer.condition]]
         trial = answer.trial
         replies = answer.replies
-        called = False
+        called = cut = False
         for reply in replies:
             tally.add_reply(reply)
             called = called or bool(reply.tool_calls)
+            cut = cut or was_cut(reply.stop_reason)
 
         earlier = False  # whether an attempt failed
         pending = self.open_trials.pop(trial, None)
@@ -701,8 +705,7 @@ class RunIndex:
         self.answered[cell] = 1
         self.answers[cell] = at
         tally.answered += 1
-        if any(was_cut(reply.stop_reason) for reply in replies):
-            tally.cut += 1
+        tally.cut += cut
         if self.recorded:
             seconds = recorded_seconds([reply.milliseconds for reply in replies])
         else:

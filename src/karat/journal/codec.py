@@ -93,8 +93,11 @@ class Codec:
             return line
         return with_checksum(line, end=b"\n")
 
-    def lines(self, events: Iterable[object]) -> list[bytes]:
+    def lines(self, events: Sequence[object]) -> list[bytes]:
         """Each with its checksum and a newline."""
+        if not self._redact.active:
+            with suppress(UnicodeEncodeError):
+                return with_checksums(map(self._encode, events))
         return with_checksums([self.line(event, checksum=False) for event in events])
 
 
@@ -240,26 +243,21 @@ def checked_lines(
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
         plain = check and checks.all_match(lines)
-        if plain:
-            contents = lines
-        else:
+        contents = lines
+        if not plain:
             contents = [*map(content_of, lines)]
-
         if cover is not None:
-            if plain:
-                cover.add(contents)
-            else:
-                cover.add([*filter(None, contents)])
-
+            cover.add([*filter(None, contents)])
         for line, content in zip(lines, contents, strict=True):
             number += 1
             start = at
             at += len(line) + 1
-            if plain or not content or not check:
-                fault = None
-            else:
+            if plain:
+                yield number, start, content
+                continue
+            fault = None
+            if check and content:
                 fault = checks.fault(content)
-
             if fault is not None:
                 on_damage(LineDamaged(number, fault, end=at))
             elif content:

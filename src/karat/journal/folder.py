@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from hashlib import sha256
 from html import escape
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
@@ -73,11 +74,13 @@ RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 """Files that stand for their run where a run is named."""
 _KEPT_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _BLOCK = 2**20  # bytes
+_TOGETHER = 1000  # samples that are written together
 # of RunInfo and Resume
 _BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")
 
 _Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End, ServerEvent)
 _Rare = TypeVar("_Rare", Resume, ServerEvent)
+_Fields = TypeVar("_Fields")
 
 
 def slugged(name: str) -> str:
@@ -435,7 +438,16 @@ class RunFolder:
 
         `lines`: of the file, from 0; others stay undecoded.
         """
-        decoder = msgspec.json.Decoder(Sample)
+        for sample in self.samples_as(Sample, lines=lines):
+            if not sample.kind:
+                msgspec.structs.force_setattr(sample, "kind", self.info.kind)
+            yield sample
+
+    def samples_as(
+        self, fields: type[_Fields], *, lines: Container[int] | None = None
+    ) -> Iterator[_Fields]:
+        """The same with some of their fields: decoding the others takes most of the time."""
+        decoder = msgspec.json.Decoder(fields)
         file = self.open_file("samples.jsonl")
         if file is None:
             raise BadRun(self.path, "samples.jsonl is missing")
@@ -445,10 +457,7 @@ class RunFolder:
                 whole = checked_lines(file, required=self.has_checksums, torn=False)
                 for number, (_, _, line) in enumerate(whole, start=1):
                     if lines is None or number - 1 in lines:
-                        sample = decoder.decode(line)
-                        if not sample.kind:
-                            msgspec.structs.force_setattr(sample, "kind", self.info.kind)
-                        yield sample
+                        yield decoder.decode(line)
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             at = error.number if isinstance(error, LineDamaged) else number
             raise BadRun(
@@ -488,8 +497,10 @@ class RunFolder:
 
     def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:
         """Replaces samples.jsonl, atomically. Only for the holder of the lock."""
-        codec = Codec(redact)
-        write_durably(self.path / "samples.jsonl", (codec.line(sample) for sample in samples))
+        unwritten = iter(samples)
+        blocks = iter(lambda: [*islice(unwritten, _TOGETHER)], [])
+        lines = chain.from_iterable(map(Codec(redact).lines, blocks))
+        write_durably(self.path / "samples.jsonl", lines)
 
     def plan(self) -> PlanInfo:
         """The planned trials: the first plan, extended by every resume."""

@@ -122,7 +122,7 @@ def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
     first: dict[Hashable, int] = {}
     found = []
     for place, sample in enumerate(samples):
-        asked = tuple(folded(turn.question) for turn in sample.turns), sample.materials
+        asked = tuple([folded(turn.question) for turn in sample.turns]), sample.materials
         earlier = first.setdefault(asked, place)
         if earlier != place:
             found.append((earlier, place))

@@ -188,15 +188,17 @@ class Golden(Kind):
         samples = Packed()
         seen: dict[str, int] = {}
         merged: dict[str, Sample] = {}
+        repeated = self._options.repeated
         for number, sample, wrong in questions:
             problems = wrong
             if sample is not None:
-                is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
-                if is_new and self._options.repeated:
+                first = seen.setdefault(sample.id, number)
+                is_new = first == number
+                if is_new and repeated:
                     merged[sample.id] = sample
                     continue
 
-                if self._options.repeated and _asks_the_same(merged[sample.id], sample):
+                if repeated and _asks_the_same(merged[sample.id], sample):
                     same = {}
                     for name, value in merged[sample.id].metadata.items():
                         if sample.metadata.get(name) == value:

@@ -786,11 +786,11 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
 
     lines = range(first_line, last_line + 1)
-    found = CsvRows(cells, header, lines=lines, unfit=frozenset(unfit))
-    rows.rows, rows.columns = found, header
+    read = CsvRows(cells, header, lines=lines, unfit=frozenset(unfit))
+    rows.rows, rows.columns = read, header
     if rows.most is None and not rows.faults:
-        found.count, found.notes = rows.count, rows.notes[notes:]
-        _sound[name] = found
+        read.count, read.notes = rows.count, rows.notes[notes:]
+        _sound[name] = read
 
 
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)

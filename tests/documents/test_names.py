@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from karat.documents.columns import columns_of
-from karat.documents.names import ADDED, lower_is_better, meanings, speaker_and_text, words_of
+from karat.documents.names import (
+    ADDED,
+    Meaning,
+    criterion_type,
+    lower_is_better,
+    meanings,
+    speaker_and_text,
+    words_of,
+)
 from karat.documents.roles import Reading, assign
 
 
@@ -77,3 +85,26 @@ def test_a_column_correct_of_yes_and_no_is_a_score_and_no_golden_answer(values, 
     reading = assign(columns_of(rows), door="results", file="rows.csv")
     assert isinstance(reading, Reading)
     assert (reading.one("golden"), reading.one("answer")) == (golden, "pred_label")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("expect_contains", "icontains"),
+        ("good_answer_contains", "icontains"),
+        ("forbid_contains", "not-icontains"),
+        ("must_not_contain", "not-icontains"),
+        ("contains", None),
+    ],
+)
+def test_what_an_answer_contains_is_a_rule(name, kind):
+    assert criterion_type(name) == kind
+    assert (Meaning("criterion") in meanings(name)) == (kind is not None)
+
+
+def test_a_rule_may_be_that_of_a_few_questions():
+    rows = [{"question": f"Who {n}?", "expected_facts": ["I"], "must_not_contain": None} for n in range(9)]
+    rows[4]["must_not_contain"] = "me"
+    result = assign(columns_of(rows), door="dataset")
+    assert isinstance(result, Reading)
+    assert result.roles["criterion"] == ("expected_facts", "must_not_contain")

@@ -155,7 +155,7 @@ _ABOUT_IT = word_set(
 _ASKERS = word_set("user customer client human visitor caller")
 _ASKED_BY_PEOPLE = word_set("message query question input utterance request prompt")
 _DEMANDS = word_set(
-    """expected expect must should forbidden gold golden goldens relevant mandatory"""
+    """expected expect must should forbidden forbid gold golden goldens relevant mandatory"""
 )
 
 _EXACT: dict[Role, str] = {
@@ -298,7 +298,8 @@ _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
 _USUAL = [*" ".join(_EXACT.values()).split(), *(name for _, name in ADDED.names)]
 _PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
 _STATED = word_set(_EXACT["criterion"]) - {"keywords", "testlist"}  # may describe the question
-_CALLS_FOR = word_set("expected expect must should required forbidden")
+_CALLS_FOR = word_set("expected expect must should required forbidden forbid")
+_CONTAINS = word_set("contains contain")
 _BY_END = {
     "tool": word_set("tool tools"),
     "url": word_set("url urls"),
@@ -401,12 +402,12 @@ def criterion_type(path: str) -> str | None:
         return None
     if "".join(words) in _STATED:
         return "url" if words[-1] in ("url", "urls") else "judge"
-    if words[0] not in _CALLS_FOR:
+    if words[0] not in _CALLS_FOR and (len(words) < 2 or words[-1] not in _CONTAINS):
         return None
     plain = next((kind for kind, ends in _BY_END.items() if words[-1] in ends), None)
     if plain is None:
         return None
-    refused = "not" in words or words[0] == "forbidden"
+    refused = "not" in words or words[0] in ("forbidden", "forbid")
     return f"not-{plain}" if refused else plain
 
 
@@ -438,7 +439,7 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
         return Meaning("golden")
     if len(words) == 2 and words[0] in _ASKERS and words[1] in _ASKED_BY_PEOPLE:
         return Meaning("question")
-    if words[0] in _DEMANDS and len(words) > 1:
+    if len(words) > 1 and (words[0] in _DEMANDS or words[-1] in _CONTAINS):
         return Meaning("criterion")
     return _by_its_end(words)
 

@@ -174,6 +174,8 @@ class _Assignment:
             needed = _HALF * among
             if door == "results":  # what failed has no answer, what went well no error
                 needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
+            elif criterion_type(path) is not None:
+                needed = 0  # each question may have another rule
             if column.filled and (given or column.filled >= needed):
                 self._free[path] = column
 

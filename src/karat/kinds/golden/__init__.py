@@ -192,8 +192,8 @@ class Golden(Kind):
         for number, sample, wrong in questions:
             problems = wrong
             if sample is not None:
+                is_new = sample.id not in seen  # a row may hold several samples
                 first = seen.setdefault(sample.id, number)
-                is_new = first == number
                 if is_new and repeated:
                     merged[sample.id] = sample
                     continue

@@ -433,10 +433,19 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
         else:
             detail = {}
 
+        # As `error_types` in `statistics.json` counts it
+        if not place.reached:
+            cause = "unreached"
+        elif place.values.get("numerical"):
+            cause = WITHIN
+        else:
+            labels = {} if place.score is None else place.score.labels
+            cause = labels.get("diagnosis") or "wrong_answer"
+
         failure = place.trial.failure
         yield {
             **row,
-            "error_type": row["error_type"] or _cause(place),
+            "error_type": row["error_type"] or cause,
             "error_message": row["error_message"] or (None if place.reached else unreached),
             **{feature: trial.sample.metadata.get(feature) for feature in _FEATURES},
             "error_context": {
@@ -460,20 +469,6 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
                 **({"said": place.reply.text} if place.reply is not None else {}),
             },
         }
-
-
-def _cause(place: _Place) -> str:
-    """Why a turn is wrong, as `error_types` in `statistics.json` counts it."""
-    if not place.reached:
-        return "unreached"
-    if place.values.get("numerical"):
-        return WITHIN
-    if place.score is not None:
-        diagnosis = place.score.labels.get("diagnosis")
-    else:
-        diagnosis = None
-
-    return diagnosis or "wrong_answer"
 
 
 def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:

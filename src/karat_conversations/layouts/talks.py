@@ -8,7 +8,7 @@ become rows of their own; if they are turns, each with what was said before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -195,17 +195,14 @@ def _in_cells(
         filled = filled[:_LOOKED_AT]
         read = partial(_messages_under, path=path, agent=agent, whole=whole)
         if 2 * sum(1 for value in filled if read(value)) > len(filled):
-            return _with(rows, _read_cells(rows, path, read), f"'{path}': conversations")
+            chats = []
+            for number, row in rows.rows:
+                others = {key: value for key, value in row.items() if key != path}
+                chats.append((number, {**others, MESSAGES: read(row.get(path))}))
+
+            return _with(rows, chats, f"'{path}': conversations")
 
     return None
-
-
-def _read_cells(
-    rows: Rows, path: str, read: Callable[[object], list[Message]]
-) -> Iterator[tuple[int, Row]]:
-    for number, row in rows.rows:
-        others = {key: value for key, value in row.items() if key != path}
-        yield number, {**others, MESSAGES: read(row.get(path))}
 
 
 def _messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[Message]:
@@ -445,18 +442,7 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
     turns = [turn for turn in turns if len(turn) == 2]
     if len(turns) < 2:
         return None
-    return _with(rows, _read_turns(rows, turns), "a row: the turns of a conversation")
-
-
-def _stems(before: str, after: str) -> list[str]:
-    """What a name says besides its number: all of it, what follows the number, what precedes."""
-    before = "_".join(word for word in words_of(before) if word not in _COUNTED)
-    names = (f"{before}_{after}".strip("_"), after, before)
-    return [_SHORT.get(name.lower(), name) for name in names if name]
-
-
-def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, Row]]:
-    used = {path for turn in turns for path in turn.values()}
+    used, chats = {path for turn in turns for path in turn.values()}, []
     for number, row in rows.rows:
         messages = []
         for turn in turns:
@@ -465,7 +451,16 @@ def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tupl
                     messages.append({"role": side, "content": row[turn[side]]})
 
         others = {key: value for key, value in row.items() if key not in used}
-        yield number, {**others, MESSAGES: messages}
+        chats.append((number, {**others, MESSAGES: messages}))
+
+    return _with(rows, chats, "a row: the turns of a conversation")
+
+
+def _stems(before: str, after: str) -> list[str]:
+    """What a name says besides its number: all of it, what follows the number, what precedes."""
+    before = "_".join(word for word in words_of(before) if word not in _COUNTED)
+    names = (f"{before}_{after}".strip("_"), after, before)
+    return [_SHORT.get(name.lower(), name) for name in names if name]
 
 
 # --- a row a message --------------------------------------------------------------------------
@@ -491,7 +486,21 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
         name = None if named is None else str(row.get(named))
         groups.setdefault(name, []).append((number, row))
 
-    chats = [*_read_groups(groups.values(), speaker, text, agent)]
+    chats: list[tuple[int, Row]] = []
+    for group in groups.values():
+        said = []
+        for _, row in group:
+            if not is_empty(row.get(text)):
+                said.append({"role": str(row.get(speaker)), "content": row.get(text)})
+
+        number, first = group[0]
+        shared = {}
+        for key, value in first.items():
+            if key not in (speaker, text) and all(row.get(key) == value for _, row in group):
+                shared[key] = value
+
+        chats.append((number, {**shared, MESSAGES: _written(said, agent)}))
+
     if agent != _ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
     return _with(rows, chats, "a row: a message")
@@ -531,24 +540,6 @@ def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
     return None
 
 
-def _read_groups(
-    groups: Iterable[Sequence[tuple[int, Row]]], speaker: str, text: str, agent: str | None
-) -> Iterator[tuple[int, Row]]:
-    for group in groups:
-        number, first = group[0]
-        said = []
-        for _, row in group:
-            if not is_empty(row.get(text)):
-                said.append({"role": str(row.get(speaker)), "content": row.get(text)})
-
-        shared = {}
-        for key, value in first.items():
-            if key not in (speaker, text) and all(row.get(key) == value for _, row in group):
-                shared[key] = value
-
-        yield number, {**shared, MESSAGES: _written(said, agent)}
-
-
 # --- a list of questions in a row -------------------------------------------------------------
 
 
@@ -558,8 +549,15 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         return None
     parallel = _parallel(rows, columns)
     if parallel:
-        note = f"rows: the lists {some_of(parallel)}"
-        return _with(rows, _read_parallel(rows, parallel), note)
+        apart: list[tuple[int, Row]] = []
+        for number, row in rows.rows:
+            lists = {path: row[path] for path in parallel if isinstance(row.get(path), list)}
+            beside = {key: value for key, value in row.items() if key not in parallel}
+            if parallel[0] in lists:
+                for entry in zip(*lists.values(), strict=False):
+                    apart.append((number, {**beside, **dict(zip(lists, entry, strict=True))}))
+
+        return _with(rows, apart, f"rows: the lists {some_of(parallel)}")
 
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows:
@@ -605,15 +603,6 @@ def _as_many(row: Row, asked: str, path: str) -> bool:
     return len(questions) == len(others)
 
 
-def _read_parallel(rows: Rows, paths: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    for number, row in rows.rows:
-        lists = {path: row[path] for path in paths if isinstance(row.get(path), list)}
-        beside = {key: value for key, value in row.items() if key not in paths}
-        if paths[0] in lists:
-            for entries in zip(*lists.values(), strict=False):
-                yield number, {**beside, **dict(zip(lists, entries, strict=True))}
-
-
 def turns_apart(rows: Rows) -> Rows | None:
     """A row for each turn with a question in lists of turns, with its place in `turn`; None: there
     are no such lists.
@@ -623,19 +612,20 @@ def turns_apart(rows: Rows) -> Rows | None:
         if "." in path or 2 * column.lists <= column.rows or not is_of_turns(path):
             continue
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
-        if with_role(columns_of(entries), "question"):
-            return _with(rows, _read_places(rows, path), f"rows: the turns in '{path}'")
+        if not with_role(columns_of(entries), "question"):
+            continue
+        turns: list[tuple[int, Row]] = []
+        for number, row in rows.rows:
+            named = next(iter(with_role(row, "conversation", "id")), None)
+            name = row[named] if named is not None else str(number)
+            beside = {key: value for key, value in row.items() if key not in (path, named)}
+            for place, entry in enumerate(_entries(row, path)):
+                turn = {**beside, "turn": place, **entry, "conversation_id": name}
+                turns.append((number, turn))
+
+        return _with(rows, turns, f"rows: the turns in '{path}'")
 
     return None
-
-
-def _read_places(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
-    for number, row in rows.rows:
-        named = next(iter(with_role(row, "conversation", "id")), None)
-        name = row[named] if named is not None else str(number)
-        beside = {key: value for key, value in row.items() if key not in (path, named)}
-        for place, entry in enumerate(_entries(row, path)):
-            yield number, {**beside, "turn": place, **entry, "conversation_id": name}
 
 
 def _read_chats(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:

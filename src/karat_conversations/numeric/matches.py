@@ -326,6 +326,17 @@ def null_answers(
         else:
             answers.append(value.number if value.boolean is None else value.boolean)
 
+    # For each turn, the place of the previous one in its conversation, cyclically
+    last = {conversation: at for at, conversation in enumerate(conversations)}
+    seen: dict[Hashable, int] = {}
+    others: list[float | bool | None] = []
+    for at, conversation in enumerate(conversations):
+        other = seen.get(conversation, last[conversation])
+        if other == at:  # its only turn
+            other = (at or len(conversations)) - 1
+        others.append(None if other == at else answers[other])
+        seen[conversation] = at
+
     return {
         "zero": [0.0] * len(values),
         "one": [1.0] * len(values),
@@ -337,20 +348,5 @@ def null_answers(
             (None if value is None or value.boolean is not None else 100 * value.number)
             for value in values
         ],
-        "another_turn": [None if at is None else answers[at] for at in _others(conversations)],
+        "another_turn": others,
     }
-
-
-def _others(conversations: Sequence[Hashable]) -> list[int | None]:
-    """For each turn, the place of the previous one in its conversation, cyclically."""
-    last = {conversation: at for at, conversation in enumerate(conversations)}
-    before: list[int | None] = []
-    seen: dict[Hashable, int] = {}
-    for at, conversation in enumerate(conversations):
-        other = seen.get(conversation, last[conversation])
-        if other == at:  # its only turn
-            other = (at or len(conversations)) - 1
-        before.append(None if other == at else other)
-        seen[conversation] = at
-
-    return before

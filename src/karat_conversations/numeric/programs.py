@@ -109,27 +109,20 @@ def execute(
     if read.number is not None:
         value: Result = _value(read.number, [], table, history)
     else:
-        value = _run(read.steps, table, history)
+        values: list[Number] = []
+        for step in read.steps:
+            if step.operation in TABLE:
+                value = _table_value(step, table)
+            else:
+                value = _arithmetic(step, values, table, history)
+
+            if isinstance(value, ExecutionError):
+                return value
+            values.append(value)
 
     if isinstance(value, float) and isinstance(rounding, int):
         return round(value, rounding)
     return value
-
-
-def _run(steps: Sequence[Step], table: Table | None, history: History) -> Result:
-    values: list[Number] = []
-    for step in steps:
-        known = step.operation in TABLE
-        if known:
-            value = _table_value(step, table)
-        else:
-            value = _arithmetic(step, values, table, history)
-
-        if isinstance(value, ExecutionError):
-            return value
-        values.append(value)
-
-    return values[-1]
 
 
 def _arithmetic(step: Step, values: list[Number], table: Table | None, history: History) -> Result:

@@ -125,7 +125,25 @@ class Program:
             return None
         if self.number is not None:
             return self.number
-        return _tree(self.steps)
+        calls: list[Call] = []
+        known: dict[tuple[object, ...], Call] = {}
+        for step in self.steps:
+            args: list[Call | Argument] = []
+            for arg in step.arguments:
+                if arg.kind == "reference" and arg.index is not None:
+                    args.append(calls[arg.index])
+                else:
+                    args.append(arg)
+
+            size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
+            if size > MAX_TREE:
+                return None
+            key = (step.operation, *(id(arg) if isinstance(arg, Call) else arg for arg in args))
+            calls.append(known.setdefault(key, Call(step.operation, tuple(args), size)))
+
+        if calls:
+            return calls[-1]
+        return None
 
 
 def fault_of(
@@ -152,20 +170,4 @@ def fault_of(
         ):
             return ExecutionError("not_a_number", f"{operation} needs numbers, got yes or no")
 
-    return None
-
-
-def _tree(steps: tuple[Step, ...]) -> Call | None:
-    calls: list[Call] = []
-    known: dict[tuple[object, ...], Call] = {}
-    for step in steps:
-        args = tuple(calls[arg.index] if arg.kind == "reference" else arg for arg in step.arguments)  # type: ignore[index]  # a reference has one
-        size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
-        if size > MAX_TREE:
-            return None
-        key = (step.operation, *(id(arg) if isinstance(arg, Call) else arg for arg in args))
-        calls.append(known.setdefault(key, Call(step.operation, args, size)))
-
-    if calls:
-        return calls[-1]
     return None

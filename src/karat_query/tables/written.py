@@ -6,8 +6,8 @@ A query itself never writes.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,8 +42,22 @@ def write(stream: Stream, form: str, out: Path) -> int:
 
     Returns the number of rows. Raises BadOption.
     """
-    with _whole_file(out) as part:
-        return FORMS[form](stream.columns, stream, part)
+    part = out.with_name(f".{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if out.is_dir():
+            raise BadOption("--out", f"{out} is a folder; name a file in it")
+        count = FORMS[form](stream.columns, stream, part)
+        part.replace(out)
+    except OSError as error:
+        raise BadOption(
+            "--out", f"cannot write {error.filename or out}: {error.strerror}"
+        ) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+    return count
 
 
 def write_tables(
@@ -134,21 +148,3 @@ FORMS: dict[str, Callable[[Mapping[str, str], Batches, Path], int]] = {
     "parquet": _parquet,
 }
 """File formats of a result."""
-
-
-@contextmanager
-def _whole_file(out: Path) -> Iterator[Path]:
-    part = out.with_name(f".{out.name}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.is_dir():
-            raise BadOption("--out", f"{out} is a folder; name a file in it")
-        yield part
-        part.replace(out)
-    except OSError as error:
-        raise BadOption(
-            "--out", f"cannot write {error.filename or out}: {error.strerror}"
-        ) from error
-    finally:
-        with suppress(OSError):
-            part.unlink()

@@ -146,28 +146,25 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
                 ],
             }
             files[f"{place}/full_benchmark.json"] = _json(run)
+            tests = []
+            for test in evaluated["test_results"]:
+                row = {key: value for key, value in test.items() if value is not None}
+                for side in ("human", "agent"):
+                    if test[f"{side}_effect_d"] is None:  # their scripts make a d of any effect
+                        row.pop(f"{side}_effect_size", None)
+
+                tests.append(row)
+
             files[f"{place}/evaluation_results.json"] = _json(
                 {
                     **known,
                     "finding_results": scored,
-                    "test_results": [
-                        _for_their_scripts(test) for test in evaluated["test_results"]
-                    ],
+                    "test_results": tests,
                     "usage_stats": usage,
                 }
             )
 
     return files
-
-
-def _for_their_scripts(test: JsonObject) -> JsonObject:
-    """A test without unknown values.
-
-    Their scripts make a d of any effect size, so one without a d is left out.
-    """
-    sides = ("human", "agent")
-    without = {f"{side}_effect_size" for side in sides if test[f"{side}_effect_d"] is None}
-    return {key: value for key, value in test.items() if value is not None and key not in without}
 
 
 def _json(value: Json) -> str:

@@ -268,9 +268,22 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
     se, apart = math.hypot(score.human.d_se, score.agent.d_se), score.agent.d - score.human.d
     if bound is not None and math.isfinite(apart) and math.isfinite(se) and se > 0:
         equivalence = equivalence_test(apart, se, low=-bound, high=bound)
+
+    prediction, errors = None, [NAN]
+    effects = (score.human.effect, score.agent.effect)
+    ds = (score.human.d, score.human.d_se, score.agent.d, score.agent.d_se)
+    if kind == "correlation" and all(abs(effect) < 1 for effect in effects):
+        errors = [float(fisher_z_se(side.n1)) for side in (human, agent)]
+    if all(map(math.isfinite, errors)):
+        prediction = prediction_interval(
+            effects[0], errors[0], effects[1], errors[1], correlation=True
+        )
+    elif all(map(math.isfinite, ds)):
+        prediction = prediction_interval(*ds)
+
     return ReplicationMeasures(
         log_replication_bf=log_bf,
-        prediction=_prediction(score),
+        prediction=prediction,
         telescopes=telescopes,
         equivalence=equivalence,
     )
@@ -289,17 +302,3 @@ def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
     if sum(sizes) > len(sizes):
         return tuple(int(size) for size in sizes)
     return None
-
-
-def _prediction(score: TestScore) -> PredictionInterval | None:
-    kind, human, agent = score.test.kind, score.human, score.agent
-    if kind == "correlation" and abs(human.effect) < 1 and abs(agent.effect) < 1:
-        errors = [float(fisher_z_se(side.n1)) for side in (score.test.human, score.test.agent)]
-        if all(map(math.isfinite, errors)):
-            return prediction_interval(
-                human.effect, errors[0], agent.effect, errors[1], correlation=True
-            )
-
-    if not all(map(math.isfinite, (human.d, human.d_se, agent.d, agent.d_se))):
-        return None
-    return prediction_interval(human.d, human.d_se, agent.d, agent.d_se)

@@ -69,8 +69,24 @@ def weighted_ccc(x: Numbers, y: Numbers, w: Numbers = None) -> Concordance:
             reason=reason,
         )
 
-    value, parts = _ccc(xs, ys, ws / ws.sum())
-    pearson, bias, location, scale = parts
+    w = ws / ws.sum()
+    x0, y0 = xs[0], ys[0]  # deviations from the first: equal values have exactly zero variance
+    dx, dy = xs - x0, ys - y0
+    # Sums of products, not matrix products, whose last digit differs between processors.
+    mx, my = float((dx * w).sum()), float((dy * w).sum())
+    vx, vy = float(((dx - mx) ** 2 * w).sum()), float(((dy - my) ** 2 * w).sum())
+    cov, gap = float(((dx - mx) * (dy - my) * w).sum()), float(x0 - y0) + mx - my
+    pearson = bias = location = scale = NAN
+    if vx == 0 and vy == 0:
+        value = 1.0 if gap == 0 else 0.0
+    elif vx == 0 or vy == 0:
+        value = 0.0
+    else:
+        below, spread = vx + vy + gap * gap, math.sqrt(vx) * math.sqrt(vy)
+        value = 2 * cov / below
+        pearson, bias = max(-1.0, min(1.0, cov / spread)), 2 * spread / below
+        location, scale = -gap / math.sqrt(spread), math.sqrt(vy / vx)
+
     return Concordance(
         value=value,
         pearson=pearson,
@@ -99,28 +115,6 @@ def _pairs(x: Numbers, y: Numbers, w: Numbers) -> tuple[Floats, Floats, Floats, 
         raise ValueError(f"w: must be at least 0, got {float(ws.min()):g}")
     kept = np.isfinite(xs) & np.isfinite(ys) & (ws > 0)
     return xs[kept], ys[kept], ws[kept], int(xs.size - kept.sum())
-
-
-def _ccc(x: Floats, y: Floats, w: Floats) -> tuple[float, tuple[float, float, float, float]]:
-    x0, y0 = x[0], y[0]  # deviations from the first value: equal values have exactly zero variance
-    dx, dy = x - x0, y - y0
-    # Sums of products, not matrix products, whose last digit differs between processors.
-    mx, my = float((dx * w).sum()), float((dy * w).sum())
-    vx, vy = float(((dx - mx) ** 2 * w).sum()), float(((dy - my) ** 2 * w).sum())
-    cov, gap = float(((dx - mx) * (dy - my) * w).sum()), float(x0 - y0) + mx - my
-    below = vx + vy + gap * gap
-    if vx == 0 and vy == 0:
-        return (1.0 if gap == 0 else 0.0), (NAN, NAN, NAN, NAN)
-    value = 2 * cov / below
-    if vx == 0 or vy == 0:
-        return 0.0, (NAN, NAN, NAN, NAN)
-    spread = math.sqrt(vx) * math.sqrt(vy)
-    return value, (
-        max(-1.0, min(1.0, cov / spread)),
-        2 * spread / below,
-        -gap / math.sqrt(spread),
-        math.sqrt(vy / vx),
-    )
 
 
 def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:

@@ -274,7 +274,14 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         return d, float(effects.cohens_d_se(d, n1, second)) / side.t_scale
 
     if kind == "anova":
-        return _anova_effect(side)
+        if side.df1 != 1:
+            return float(effects.eta_squared(side.statistic, side.df1, side.df2)), NAN
+        if side.sign is None:
+            return NAN, NAN
+        pair = _pair(side)
+        d = side.sign * math.sqrt(side.statistic * (1 / pair[0] + 1 / pair[1]))
+        return d, math.sqrt(1 / pair[0] + 1 / pair[1] + d * d / (2 * sum(pair)))
+
     if kind in {"correlation", "spearman"}:
         return t, float(effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None))
     if kind == "contingency":
@@ -303,16 +310,6 @@ def _matched_unit(side: Side) -> float:
     """The matched rank-biserial correlation per unit of z: its standard error without an effect."""
     n = side.n1
     return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)) - side.tie_term / (3 * (n * (n + 1)) ** 2))
-
-
-def _anova_effect(side: Side) -> tuple[float, float]:
-    if side.df1 != 1:
-        return float(effects.eta_squared(side.statistic, side.df1, side.df2)), NAN
-    if side.sign is None:
-        return NAN, NAN
-    pair = _pair(side)
-    d = side.sign * math.sqrt(side.statistic * (1 / pair[0] + 1 / pair[1]))
-    return d, math.sqrt(1 / pair[0] + 1 / pair[1] + d * d / (2 * sum(pair)))
 
 
 def _pair(side: Side) -> tuple[float, float]:

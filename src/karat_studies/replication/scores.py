@@ -250,7 +250,22 @@ def score_tests(
     if it is not between 0 and 1.
     """
     check_level(level)
-    kept = _covered(tuple(tests), min_coverage)
+    tests = tuple(tests)
+    lowest: dict[tuple[str, str, str], float] = {}
+    for test in tests:
+        if not math.isnan(test.coverage):
+            lowest[test.finding_id] = min(test.coverage, lowest.get(test.finding_id, 1.0))
+
+    # Without the agent's numbers if too few of a finding's answers could be read
+    kept = []
+    for test in tests:
+        coverage = lowest.get(test.finding_id, 1.0)
+        if coverage < min_coverage:
+            missing = f"coverage {round(coverage, 3):g}, below {min_coverage:g}: not scored"
+            kept.append(replace(test, agent=Side(missing=missing)))
+        else:
+            kept.append(test)
+
     scored = tuple(
         score_test(test, convention=convention, fallbacks=fallbacks, level=level) for test in kept
     )
@@ -288,28 +303,6 @@ def score_tests(
         min_coverage=min_coverage,
         level=level,
         opposed=tuple(finding.id for finding in findings if finding.opposed),
-    )
-
-
-def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...]:
-    """The same, without the agent's numbers if too few of a finding's answers could be read."""
-    lowest: dict[tuple[str, str, str], float] = {}
-    for test in tests:
-        if not math.isnan(test.coverage):
-            lowest[test.finding_id] = min(test.coverage, lowest.get(test.finding_id, 1.0))
-
-    return tuple(
-        replace(
-            test,
-            agent=Side(
-                missing=(
-                    f"coverage {round(lowest[test.finding_id], 3):g}, below {least:g}: not scored"
-                )
-            ),
-        )
-        if lowest.get(test.finding_id, 1.0) < least
-        else test
-        for test in tests
     )
 
 

@@ -162,6 +162,21 @@ def score_uncertainty(
     }
     if len(names) == 1:
         ceiling = ceilings[names[0]]
+
+    # Percentiles of the ECS over replicates, at every level with enough tests
+    values: dict[Key, float] = {WHOLE: agreement.benchmark.ecs.value}
+    values |= {("domain", domain.name): domain.ecs.value for domain in agreement.domains}
+    values |= {("study", study.name): study.ecs.value for study in agreement.studies}
+    spreads: dict[Key, Spread] = {}
+    for key, (n, rows) in ecs_levels(agreement, drawn).items():
+        if rows is None:
+            reason = f"needs {FEWEST} tests with errors, has {n}"
+            spreads[key] = Spread(
+                value=values[key], se=NAN, n=n, method="percentile", reason=reason
+            )
+        else:
+            spreads[key] = ecs_spread(place_of(key, agreement, drawn), values[key], rows, n=n)
+
     return Uncertainty(
         noise_ceiling=ceiling,
         noise_ceiling_n=tests,
@@ -173,7 +188,7 @@ def score_uncertainty(
             for key, score in scores.items()
             if key in levels
         },
-        ecs_fixed=_ecs_fixed(agreement, drawn),
+        ecs_fixed=spreads,
         replicates=int(drawn.log_bf.shape[0]),
     )
 
@@ -350,24 +365,6 @@ def sd(values: Floats) -> float:
     if kept.size > 1:
         return float(kept.std(ddof=1))
     return NAN
-
-
-def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
-    """Percentiles of the ECS over replicates, at every level with enough tests."""
-    values: dict[Key, float] = {WHOLE: agreement.benchmark.ecs.value}
-    values |= {("domain", domain.name): domain.ecs.value for domain in agreement.domains}
-    values |= {("study", study.name): study.ecs.value for study in agreement.studies}
-    spreads: dict[Key, Spread] = {}
-    for key, (n, rows) in ecs_levels(agreement, draws).items():
-        if rows is None:
-            reason = f"needs {FEWEST} tests with errors, has {n}"
-            spreads[key] = Spread(
-                value=values[key], se=NAN, n=n, method="percentile", reason=reason
-            )
-        else:
-            spreads[key] = ecs_spread(place_of(key, agreement, draws), values[key], rows, n=n)
-
-    return spreads
 
 
 def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Floats | None]]:

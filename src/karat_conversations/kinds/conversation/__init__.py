@@ -259,7 +259,15 @@ class Conversation(Kind):
         faults = [*drafts.faults, *self._missing(drafts, lacking)]
         skip = self._options.skip is not None and len(whole) > 0
         skipped = left_out(path, faults, skip=skip, unit=drafts.unit)
-        marks = self._marks(path, drafts)
+        marks, marked = None, self._options.quarantine
+        if marked is not None:
+            candidates = [folder / marked for folder in self._folders(path)]
+            there = next((candidate for candidate in candidates if candidate.is_file()), None)
+            if there is None:
+                message = f"there is no file '{marked}'; `karat check --lint` writes one"
+                raise BadOption("dataset.quarantine", message)
+            marks = read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
+
         samples = Packed()
         for position, draft in enumerate(whole):
             samples.append(self._sample(position, draft, template, marks))
@@ -345,19 +353,6 @@ class Conversation(Kind):
                 )
 
         return found
-
-    def _marks(self, path: Path, drafts: Drafts) -> Quarantine | None:
-        name = self._options.quarantine
-        if name is None:
-            return None
-        candidates = [folder / name for folder in self._folders(path)]
-        there = next((candidate for candidate in candidates if candidate.is_file()), None)
-        if there is None:
-            raise BadOption(
-                "dataset.quarantine", f"there is no file '{name}'; `karat check --lint` writes one"
-            )
-
-        return read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
     def _sample(
         self, position: int, draft: Draft, template: str | None, marks: Quarantine | None

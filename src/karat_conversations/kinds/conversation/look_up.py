@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from karat_conversations.numeric import parse_value
 
@@ -31,11 +31,25 @@ def look_up_number(
     asked = _terms(question)
     before = _terms(" ".join(earlier))
     best: tuple[tuple[int, int], str] | None = None
-    for label, value in _cells(document.get("table")):
+    table = document.get("table")
+    cells: list[tuple[str, object]] = []  # row and column in one text
+    if isinstance(table, Mapping):
+        for column, rows in table.items():
+            cells += [(f"{row} {column}", cell) for row, cell in rows.items()]
+    elif isinstance(table, list) and table:
+        header, *lines = table
+        for line in lines:
+            pairs = zip(header[1:], line[1:], strict=False)
+            cells += [(f"{line[0]} {column}", cell) for column, cell in pairs]
+
+    for label, cell in cells:
+        value = parse_value(cell)
+        if value is None or value.boolean is not None:
+            continue
         words = _terms(label)
         shared = len(words & asked), len(words & before)
         if shared[0] and (best is None or shared > best[0]):
-            best = shared, value
+            best = shared, repr(float(value.number)).removesuffix(".0")
 
     if best is not None:
         number = best[1]
@@ -51,26 +65,3 @@ def look_up_number(
 
 def _terms(text: str) -> set[str]:
     return {word.removesuffix("s") for word in _TERM.findall(text.lower()) if word not in _SILENT}
-
-
-def _cells(table: object) -> Iterator[tuple[str, str]]:
-    """Row and column in one text, and the number, of each cell that holds one."""
-    labelled: list[tuple[str, object]] = []
-    if isinstance(table, Mapping):
-        labelled = [
-            (f"{row} {column}", cell)
-            for column, rows in table.items()
-            for row, cell in rows.items()
-        ]
-    elif isinstance(table, list) and table:
-        header, *rows = table
-        for row in rows:
-            labelled += [
-                (f"{row[0]} {column}", cell)
-                for column, cell in zip(header[1:], row[1:], strict=False)
-            ]
-
-    for label, cell in labelled:
-        value = parse_value(cell)
-        if value is not None and value.boolean is None:
-            yield label, repr(float(value.number)).removesuffix(".0")

@@ -15,7 +15,6 @@ from karat.kind_views import (
     Reviews,
     ReviewTexts,
     SamplePage,
-    TrialRecord,
     Views,
     is_judged,
 )
@@ -89,67 +88,74 @@ def turns(page: SamplePage) -> list[JsonObject]:
     shown: list[JsonObject] = []
     for at, turn in enumerate(page.sample.turns[:_MOST_TURNS]):
         golden = steps(turn.detail.get("program"))
+        answers = []
+        for trial in page.trials:
+            if at < len(trial.replies):
+                reply = trial.replies[at]
+            else:
+                reply = None
+
+            score = verdict_row(trial.scores, at)
+            if score is not None:
+                detail = score.detail
+            else:
+                detail = {}
+
+            right = right_of(score, page.rule)
+            program = steps(detail.get("program"))
+            if not program and reply is not None:
+                program = steps(reply.program)
+
+            unit = detail.get("unit")
+            read = _shown(detail.get("actual")) or (
+                "" if reply is None else reply.answer or reply.text[:_LONG]
+            )
+            if reply is not None:
+                missing = ""
+            else:
+                missing = trial.why_missing()
+
+            diagnosis = None if score is None else score.labels.get("diagnosis")
+            found, evidence = _counted(detail.get("evidence")), []
+            if isinstance(found, dict):
+                evidence = [(name, _shown(value)) for name, value in list(found.items())[:20]]
+            if detail.get("carried") is True:
+                evidence.append(("carried", "proved to be right, had earlier turns been right"))
+
+            answers.append(
+                {
+                    "n": trial.n,
+                    "condition": trial.condition,
+                    "repetition": trial.repetition,
+                    "name": page.name_of(trial),
+                    "missing": missing,
+                    "text": reply.text if reply is not None else "",
+                    "actual": read,
+                    "unit": unit if isinstance(unit, str) else "",
+                    "program": aligned(golden, program)
+                    if golden
+                    else [(step, None) for step in program],
+                    "right": right,
+                    "diagnosis": diagnosis,
+                    "evidence": evidence,
+                    "trial": trial.id,
+                    "turn": at,
+                    "ask": is_judged(page.sample, at, trial),
+                    "people": verdicts(page.reviews, trial.id, at, right),
+                    "own": form_of(page.reviews, trial.id, at),
+                }
+            )
+
         shown.append(
             {
                 "question": turn.question,
                 "golden": turn.golden,
                 "program": [(step, None) for step in golden],
-                "answers": [_answer(at, trial, page, golden) for trial in page.trials],
+                "answers": answers,
             }
         )
 
     return shown
-
-
-def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[str]) -> JsonObject:
-    if turn < len(trial.replies):
-        reply = trial.replies[turn]
-    else:
-        reply = None
-
-    score = verdict_row(trial.scores, turn)
-    if score is not None:
-        detail = score.detail
-    else:
-        detail = {}
-
-    right = right_of(score, page.rule)
-    program = steps(detail.get("program")) or steps(reply.program if reply is not None else None)
-    unit = detail.get("unit")
-    read = _shown(detail.get("actual")) or (
-        "" if reply is None else reply.answer or reply.text[:_LONG]
-    )
-    if reply is not None:
-        missing = ""
-    else:
-        missing = trial.why_missing()
-
-    diagnosis = None if score is None else score.labels.get("diagnosis")
-    found, evidence = _counted(detail.get("evidence")), []
-    if isinstance(found, dict):
-        evidence = [(name, _shown(value)) for name, value in list(found.items())[:20]]
-    if detail.get("carried") is True:
-        evidence.append(("carried", "proved to be right, had earlier turns been right"))
-
-    return {
-        "n": trial.n,
-        "condition": trial.condition,
-        "repetition": trial.repetition,
-        "name": page.name_of(trial),
-        "missing": missing,
-        "text": reply.text if reply is not None else "",
-        "actual": read,
-        "unit": unit if isinstance(unit, str) else "",
-        "program": aligned(golden, program) if golden else [(step, None) for step in program],
-        "right": right,
-        "diagnosis": diagnosis,
-        "evidence": evidence,
-        "trial": trial.id,
-        "turn": turn,
-        "ask": is_judged(page.sample, turn, trial),
-        "people": verdicts(page.reviews, trial.id, turn, right),
-        "own": form_of(page.reviews, trial.id, turn),
-    }
 
 
 def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> list[JsonObject]:

@@ -336,7 +336,22 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
         groups = [np.concatenate(groups or [everybody])]
     rows = np.concatenate([everybody[:0], *groups])
     level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    values, against = _values(test, data, rows)
+    against = None
+    if test.kind in {"contingency", "binomial", "proportion"}:
+        place: dict[str | None, float] = {"true": 1.0, "false": 0.0}
+        if test.kind == "contingency":
+            names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
+            place = {name: float(at) for at, name in reversed(list(enumerate(names)))}
+
+        truth = test.kind != "contingency" or test.outcomes is None
+        column = data[test.measure]
+        seen = (place.get(outcome_of(column[at], truth=truth), np.nan) for at in rows.tolist())
+        values = np.fromiter(seen, dtype=np.float64, count=len(rows))
+    else:
+        values = numbers_of(data[test.measure])[rows]
+        if isinstance(test.against, str) or test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
+            against = compared_with(test, data, rows)
+
     second = values if against is None else against
     good = np.isfinite(values) & np.isfinite(second)
     largest = float(np.abs(np.concatenate([values[good], second[good]])).max(initial=0.0))
@@ -362,28 +377,6 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
 
 
 test_rows.__test__ = False  # type: ignore[attr-defined]  # not a test, despite the name
-
-
-def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | None]:
-    """The measure of these rows, and what it is compared with; NaN if there is none."""
-    if test.kind in {"contingency", "binomial", "proportion"}:
-        if test.kind == "contingency":
-            names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
-            place: dict[str | None, float] = {
-                name: float(at) for at, name in reversed(list(enumerate(names)))
-            }
-        else:
-            place = {"true": 1.0, "false": 0.0}
-
-        truth = test.kind != "contingency" or test.outcomes is None
-        cells = data[test.measure]
-        seen = (place.get(outcome_of(cells[at], truth=truth), np.nan) for at in rows.tolist())
-        return np.fromiter(seen, dtype=np.float64, count=len(rows)), None
-
-    first = numbers_of(data[test.measure])[rows]
-    if isinstance(test.against, str) or test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
-        return first, compared_with(test, data, rows)
-    return first, None
 
 
 def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[object]]:

@@ -16,7 +16,7 @@ from karat.kinds import Doubted, Linted
 from karat.records import Sample
 from karat_studies.kinds.study import Study, study_samples
 from karat_studies.kinds.study.copy import CopyTest, human_scores, tested_copies
-from karat_studies.kinds.study.format import Arm, Finding, StudyFile, Test, studies_of
+from karat_studies.kinds.study.format import Arm, Finding, StudyFile, studies_of
 from karat_studies.kinds.study.places import WHERE, locate, reads_as, shipped_studies
 from karat_studies.kinds.study.prompts import described
 from karat_studies.kinds.study.reading import has_relabelled, read_study, wordings_of
@@ -26,7 +26,6 @@ from karat_studies.kinds.study.sides import STATISTIC
 if TYPE_CHECKING:
     from karat.kinds import Dataset
     from karat_studies.kinds.study.copy import CopyTest
-    from karat_studies.replication import TestScore
 
 _WIDEST = 40  # columns of one cell
 
@@ -260,6 +259,26 @@ def contents_of(
     else:
         groups = None
 
+    tests = []
+    for (finding, test), score in zip(study.tests, people.tests, strict=True):
+        against = f" against {test.against}" if test.against is not None else ""
+        levels = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
+        tests.append(
+            from_fields(
+                HeldTest,
+                score.human,
+                score.test.human,
+                finding=finding_name(finding),
+                id=test.id,
+                kind=test.kind,
+                compares=f"{test.measure}{against}{levels}",
+                reported=test.human.reported,
+                expect=test.expect,
+                n=known(score.human.n_eff),
+                reasons=tuple(dict.fromkeys(score.human.reasons)),
+            )
+        )
+
     return from_fields(
         StudyContents,
         study,
@@ -275,9 +294,7 @@ def contents_of(
             HeldFinding(id=finding_name(one), claim=one.claim, tests=len(one.tests))
             for one in study.findings
         ),
-        tests=tuple(
-            _test(*named, score) for named, score in zip(study.tests, people.tests, strict=True)
-        ),
+        tests=tuple(tests),
         copies=tested,
         warnings=(
             *study.warnings,
@@ -318,33 +335,6 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
             field: described(answered) for task in shown for field, answered in task.fields.items()
         },
         payoffs=arm.payoffs,
-    )
-
-
-def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
-    human, side = score.human, score.test.human
-    if test.against is not None:
-        against = f" against {test.against}"
-    else:
-        against = ""
-
-    if test.groups is not None:
-        groups = f": {', '.join(test.groups.names)}"
-    else:
-        groups = ""
-
-    return from_fields(
-        HeldTest,
-        human,
-        side,
-        finding=finding_name(finding),
-        id=test.id,
-        kind=test.kind,
-        compares=f"{test.measure}{against}{groups}",
-        reported=test.human.reported,
-        expect=test.expect,
-        n=known(human.n_eff),
-        reasons=tuple(dict.fromkeys(human.reasons)),
     )
 
 

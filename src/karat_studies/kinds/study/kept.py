@@ -154,7 +154,19 @@ def load_reducer(
             f"{study.path} is no longer the study that was run; its code may have changed with it",
         )
 
-    differs = _changed(study)
+    # How the code differs from what the run recorded; None: it does not
+    differs = None
+    if study.code is None:
+        differs = "the run did not record it, so it may have changed"
+    else:
+        code = code_of(study)
+        own = reducer_file(study).relative_to(study.folder).as_posix()
+        before = {own: "", **study.code}  # "": the file may be newer than the run
+        others = [path for path, digest in before.items() if code.get(path) != digest]
+        if others:
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            differs = f"{', '.join(others[:_MOST_NAMED])}{more} changed"
+
     if differs is not None and study.code is not None and not changed:
         reason = (
             f"{differs} since the run was made; review it, then pass --allow-changed-code "
@@ -175,22 +187,6 @@ def load_reducer(
     if not callable(function):
         raise BadPlugin(name, f"{file} has no function '{name.partition(':')[2]}'")
     return _Checked(function, name), differs
-
-
-def _changed(study: StudyFile) -> str | None:
-    """How the code differs from what the run recorded; None: it does not."""
-    if study.code is None:
-        return "the run did not record it, so it may have changed"
-    now = code_of(study)
-    own = reducer_file(study).relative_to(study.folder).as_posix()
-    before = {own: "", **study.code}  # "": the file may be newer than the run
-    changed = [file for file, digest in before.items() if now.get(file) != digest]
-    if not changed:
-        return None
-    shown = ", ".join(changed[:_MOST_NAMED]) + (
-        f" and {len(changed) - _MOST_NAMED} more" * (len(changed) > _MOST_NAMED)
-    )
-    return f"{shown} changed"
 
 
 def _cause(caught: Caught) -> str | None:

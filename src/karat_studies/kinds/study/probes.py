@@ -38,7 +38,20 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
 
     Each person is alone in the experiment, so no other's answers affect the measure.
     """
-    cases = [list(_cases(study, test, fields_needed(study, test, shape))) for test in tests]
+    cases: list[list[Case]] = []
+    for test in tests:
+        cases.append([])
+        needed = fields_needed(study, test, shape)
+        for arm in arms_of(study, test, needed):
+            fields = study.arms[arm].answered
+            must = [name for name in needed if name in fields and not fields[name].optional]
+            if not must:
+                continue
+            cases[-1].append((arm, tuple(fields), 0))
+            picks = min(_PICKS, max(len(field.labels) or 2 for field in fields.values()))
+            if len(fields) > 1:
+                cases[-1] += [(arm, (name,), pick) for name in must for pick in range(picks)]
+
     every = list(dict.fromkeys(case for own in cases for case in own))
     people = [[_person(study, case)] for case in every]
     try:
@@ -144,19 +157,6 @@ def _whole_person(study: StudyFile, arm: str, pick: int) -> Iterator[Response]:
         }
         yield replace(
             person, profile=profile, values=values, round=number if rounds is not None else None
-        )
-
-
-def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case]:
-    for arm in arms_of(study, test, needed):
-        fields = study.arms[arm].answered
-        must = [name for name in needed if name in fields and not fields[name].optional]
-        if not must:
-            continue
-        yield arm, tuple(fields), 0
-        picks = min(_PICKS, max(len(field.labels) or 2 for field in fields.values()))
-        yield from (
-            (arm, (name,), pick) for name in must for pick in range(picks) if len(fields) > 1
         )
 
 

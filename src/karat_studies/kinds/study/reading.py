@@ -312,11 +312,21 @@ class _Reader(msgspec.Struct):
         if self.kept is not None:
             return texts
         for name, arm in arms.items():
-            for place, prompt in _prompts(arm):
-                if (
-                    prompt not in texts
-                    and (text := self._material(("arms", name, *place), prompt)) is not None
-                ):
+            named: list[tuple[Place, str | None]] = [(("prompt",), arm.prompt)]
+            if arm.rounds is not None:
+                named.append((("rounds", "prompt"), arm.rounds.prompt))
+                named.append((("rounds", "first"), arm.rounds.first))
+                for role, one in arm.roles.items():
+                    named.append((("rounds", "roles", role, "prompt"), one.prompt))
+                    named.append((("rounds", "roles", role, "first"), one.first))
+
+            for at, task in enumerate(arm.tasks or ()):
+                named.append((("tasks", at, "prompt"), task.prompt))
+            for place, prompt in named:
+                if prompt is None or prompt in texts:
+                    continue
+                text = self._material(("arms", name, *place), prompt)
+                if text is not None:
                     texts[prompt] = text
 
         if self.relabel and not self.reworded and not any(changes(arm) for arm in arms.values()):
@@ -387,20 +397,6 @@ class _Reader(msgspec.Struct):
 
 def _leads_out(path: str) -> bool:
     return PurePath(path).is_absolute() or ".." in PurePath(path).parts
-
-
-def _prompts(arm: Arm) -> list[tuple[Place, str]]:
-    tasks = [(("tasks", at, "prompt"), task.prompt) for at, task in enumerate(arm.tasks or ())]
-    own: list[tuple[Place, str | None]] = [(("prompt",), arm.prompt)]
-    if arm.rounds is not None:
-        own += [(("rounds", "prompt"), arm.rounds.prompt), (("rounds", "first"), arm.rounds.first)]
-        for name, role in arm.roles.items():
-            own += [
-                (("rounds", "roles", name, "prompt"), role.prompt),
-                (("rounds", "roles", name, "first"), role.first),
-            ]
-
-    return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
 
 
 def _pairs(values: object) -> list[tuple[str, object]]:

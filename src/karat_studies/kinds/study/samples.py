@@ -59,8 +59,18 @@ def random_text(fields: Mapping[str, Mapping[str, object]], dice: random.Random)
     >>> random_text({"how": {"type": "likert", "range": [4, 4]}}, random.Random(0))
     'how: 4'
     """
-    values = random_values(fields, dice)
-    return "\n".join(f"{name}: {_written(value, fields[name])}" for name, value in values.items())
+    lines = []
+    for name, value in random_values(fields, dice).items():
+        if isinstance(value, list):
+            text = ", ".join(value)
+        elif isinstance(value, str):
+            text = value
+        else:
+            text = str(int(value)) if _is_whole(fields[name]) else repr(value)
+
+        lines.append(f"{name}: {text}")
+
+    return "\n".join(lines)
 
 
 def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
@@ -100,16 +110,6 @@ def _is_whole(field: Mapping[str, object]) -> bool:
 
 def _up(value: float) -> int:
     return -int(-value // 1)
-
-
-def _written(value: Value, field: Mapping[str, object]) -> str:
-    if isinstance(value, list):
-        return ", ".join(value)
-    if isinstance(value, str):
-        return value
-    if _is_whole(field):
-        return str(int(value))
-    return repr(value)
 
 
 def person_sample(

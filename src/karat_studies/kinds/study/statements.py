@@ -91,25 +91,22 @@ def _stated(text: str, labels: Sequence[str]) -> Value | None:
     text = _COLON_LINE.sub(": ", _QUOTED.sub(" ", text))
     patterns = _patterns(tuple(labels))
     text = patterns.listing.sub(" ", text)
-    said = [_said_in(match[0], labels) for match in _SENTENCE.finditer(text)]
-    chosen = {label for label in (*said, _opening(text, labels)) if label is not None}
+    chosen = set()
+    for sentence in _SENTENCE.findall(text):
+        statements = () if sentence.rstrip().endswith("?") else patterns.saying.finditer(sentence)
+        meant = (one for one in statements if not _NOT_MEANT.search(sentence[: one.start("label")]))
+        if (first := next(meant, None)) is not None:
+            chosen.add(spelled(first["label"], labels))
+
+    opening = _opening(text, labels)
+    if opening is not None:
+        chosen.add(opening)
     if not chosen:
         return None
     named = {spelled(match[0], labels) for match in patterns.naming.finditer(text)}
     if len(chosen) > 1 or named - chosen:
         return Value(kind=CONTRADICTORY)
     return Value(answer=chosen.pop())
-
-
-def _said_in(sentence: str, labels: Sequence[str]) -> str | None:
-    """The option that one sentence says was chosen."""
-    if sentence.rstrip().endswith("?"):
-        return None
-    for match in _patterns(tuple(labels)).saying.finditer(sentence):
-        if not _NOT_MEANT.search(sentence[: match.start("label")]):
-            return spelled(match["label"], labels)
-
-    return None
 
 
 def _opening(text: str, labels: Sequence[str]) -> str | None:

@@ -27,7 +27,6 @@ from karat_studies.kinds.study.analysis.model import (
     FindingResult,
     SideNumbers,
     StudyCondition,
-    StudyInfo,
     StudyResult,
     StudySummary,
     TestResult,
@@ -89,38 +88,34 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
             id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))
         ),
     )
-    return KindPage(
-        name=name,
-        title=info.title,
-        facts=tuple(_about(info)),
-        samples={"study": name},
-        sections=tuple(section for section in sections if section.blocks),
-    )
-
-
-def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
-    arms = f"{formats.count(len(info.arms))} of {formats.count(info.arms_in_file)} arms"
-    yield "Source", info.source
-    yield "Domain", info.domain
-    yield "Design", f"{info.design} subjects, {arms}"
-    if info.caveat:
-        yield "Caveat", info.caveat
-    if info.license:
-        yield "License", info.license
     changes = [
         f"wording {info.wording}" if info.wording else "",
         "options reversed" if info.reorder else "",
         "other names and amounts" if info.relabel else "",
     ]
-    yield "Shown", ", ".join(filter(None, changes)) or "as written"
-    yield "Least coverage for a score", formats.share(info.min_coverage)
-    if info.reducer:
-        yield (
-            "Own code",
-            f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}",
-        )
+    arms = f"{formats.count(len(info.arms))} of {formats.count(info.arms_in_file)} arms"
+    code = info.reducer or ""
+    if code and not info.reduced:
+        code += ", which was not allowed to run"
 
-    yield "sha256", info.sha256[:16]
+    facts = {
+        "Source": info.source,
+        "Domain": info.domain,
+        "Design": f"{info.design} subjects, {arms}",
+        **({"Caveat": info.caveat} if info.caveat else {}),
+        **({"License": info.license} if info.license else {}),
+        "Shown": ", ".join(filter(None, changes)) or "as written",
+        "Least coverage for a score": formats.share(info.min_coverage),
+        **({"Own code": code} if code else {}),
+        "sha256": info.sha256[:16],
+    }
+    return KindPage(
+        name=name,
+        title=info.title,
+        facts=tuple(facts.items()),
+        samples={"study": name},
+        sections=tuple(section for section in sections if section.blocks),
+    )
 
 
 def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:

@@ -346,6 +346,44 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
     own = [trial.shown(sample, at) for trial in trials]
     texts = {text for text in own if text is not None}
     same = len(texts) == 1 or not turn.open
+    answers = []
+    for trial, asked in zip(trials, own, strict=True):
+        record, row, reply = trial.trial, trial.rows.get(at), trial.reply(at)
+        text = "" if reply is None else reply.text or reply.answer or ""
+        # How reviewers read it
+        people: dict[str, list[tuple[str, str, bool]]] = {}
+        for label in page.reviews.of_turn(record.id, at):
+            for name in [*label.answers, *label.unread][:_MOST]:
+                person = _read_by(label, name)
+                people.setdefault(name, []).append(
+                    (label.who, _shown_value(*person), person == _read_by_karat(row, name))
+                )
+
+        mine = page.reviews.by_reviewer(record.id, at)
+        ended = row is not None and record.answer is not None and reply is not None
+        whole = None
+        if len(text) > _SHOWN:
+            whole = address("runs", page.run, "text", record.id, at)
+
+        answers.append(
+            {
+                **trial.head(page),
+                "missing": trial.why_missing(at),
+                "read": row is not None,
+                "text": text,
+                "fields": trial.fields(page.sample, at),
+                "whole": whole,
+                "damaged": record.damaged,
+                "turn": at,
+                "trial": record.id,
+                "people": people,
+                "ask": reading_choices(page.sample, at, row, mine) if ended else [],
+                "own_note": "" if mine is None else mine.note,
+                "saw": None if same or asked is None else asked,
+                "put_in": [] if same else filled_values(turn.question, asked)[:_MOST],
+            }
+        )
+
     return {
         # A task by its file: `materials/first.md` is `first`.
         "name": str(turn.detail.get("task", ""))
@@ -360,55 +398,7 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
             (str(name), _field_text(field))
             for name, field in list(_fields_of(sample, at).items())[:_MOST]
         ],
-        "answers": [
-            {
-                **trial.head(page),
-                **_reply(page, at, trial),
-                "saw": None if same or text is None else text,
-                "put_in": [] if same else filled_values(turn.question, text)[:_MOST],
-            }
-            for trial, text in zip(trials, own, strict=True)
-        ],
-    }
-
-
-def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
-    """A reply, how karat and reviewers read it, and what the review form asks, once the trial has
-    ended.
-    """
-    record, row, reply = trial.trial, trial.rows.get(turn), trial.reply(turn)
-    if reply is None:
-        text = ""
-    else:
-        text = reply.text or reply.answer or ""
-
-    people: dict[str, list[tuple[str, str, bool]]] = {}
-    for label in page.reviews.of_turn(record.id, turn):
-        for name in [*label.answers, *label.unread][:_MOST]:
-            person = _read_by(label, name)
-            people.setdefault(name, []).append(
-                (label.who, _shown_value(*person), person == _read_by_karat(row, name))
-            )
-
-    own = page.reviews.by_reviewer(record.id, turn)
-    ask = row is not None and record.answer is not None and reply is not None
-    if len(text) > _SHOWN:
-        whole = address("runs", page.run, "text", record.id, turn)
-    else:
-        whole = None
-
-    return {
-        "missing": trial.why_missing(turn),
-        "read": row is not None,
-        "text": text,
-        "fields": trial.fields(page.sample, turn),
-        "whole": whole,
-        "damaged": record.damaged,
-        "turn": turn,
-        "trial": record.id,
-        "people": people,
-        "ask": reading_choices(page.sample, turn, row, own) if ask else [],
-        "own_note": "" if own is None else own.note,
+        "answers": answers,
     }
 
 

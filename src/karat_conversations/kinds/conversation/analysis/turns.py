@@ -333,7 +333,16 @@ def read_turns(
             replies = []
             for line in index.lines(at for at, _ in pending.partial.replies):
                 replies.append(reply_of(line))
-            _hear(parts[condition], slots, replies, matcher)
+            # The turns answered before a conversation failed
+            part = parts[condition]
+            for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
+                place = slot % part.base.size
+                part.scored[slot] = part.reached[slot] = True
+                for name, value in matcher.values(part.base.turns[place], reply).items():
+                    column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+                    column[slot] = np.nan if value is None else value
+
+            _meter(part, slots, replies)
 
     for part, tally in zip(parts, index.tallies, strict=True):
         part.scoring_tokens = tally.judge_tokens
@@ -384,18 +393,6 @@ def _empty(base: Declarations, repetitions: int, level: float) -> Turns:
         verdicts=unknown.copy(),
         level=level,
     )
-
-
-def _hear(part: Turns, slots: slice, replies: Sequence[Reply], matcher: Matcher) -> None:
-    """The turns answered before a conversation failed."""
-    for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
-        place = slot % part.base.size
-        part.scored[slot] = part.reached[slot] = True
-        for name, value in matcher.values(part.base.turns[place], reply).items():
-            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
-            column[slot] = np.nan if value is None else value
-
-    _meter(part, slots, replies)
 
 
 def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | Reply]) -> None:

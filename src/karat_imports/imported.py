@@ -685,8 +685,10 @@ class _Writer:
 
         key = trial.sample, digest
         code = hash(digest)
-        name = self._renamed.get(key, trial.sample)
-        first = self._first(name if name == trial.sample else key, code ^ place)
+        name, first = trial.sample, None
+        if not self._run.distinct:
+            name = self._renamed.get(key, name)
+            first = self._first(name if name == trial.sample else key, code ^ place)
         if first is not None and first ^ code in self._ends:
             return Sample(id=name, position=0, digest=digest, turns=()), first ^ code
         if first is not None:

@@ -786,10 +786,16 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
 
     lines = range(first_line, last_line + 1)
-    found = CsvRows(cells, header, lines=lines, unfit=frozenset(unfit))
+    found = CsvRows(
+        cells,
+        header,
+        count=rows.count,
+        lines=lines,
+        unfit=frozenset(unfit),
+        notes=rows.notes[notes:],
+    )
     rows.rows, rows.columns = found, header
     if rows.most is None and not rows.faults:
-        found.count, found.notes = rows.count, rows.notes[notes:]
         _sound[name] = found
 
 

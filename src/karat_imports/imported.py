@@ -606,12 +606,11 @@ class _Writer:
             detail=bounded(trial.detail),
         )
         self.counts["answers"] += 1
-        rows: dict[str, int] = {}
-        for score in trial.scores:
-            rows[score.scorer] = rows.get(score.scorer, 0) + 1
-        for score in trial.scores:
-            yield self._score(score, name, rows[score.scorer], trial)
-        self.counts["scores"] += len(trial.scores)
+        if trial.scores:
+            rows = Counter(score.scorer for score in trial.scores)
+            for score in trial.scores:
+                yield self._score(score, name, rows[score.scorer], trial)
+            self.counts["scores"] += len(trial.scores)
 
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")

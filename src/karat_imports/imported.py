@@ -606,12 +606,11 @@ class _Writer:
             detail=bounded(trial.detail),
         )
         self.counts["answers"] += 1
-        rows: dict[str, int] = {}
-        for score in trial.scores:
-            rows[score.scorer] = rows.get(score.scorer, 0) + 1
-        for score in trial.scores:
-            yield self._score(score, name, rows[score.scorer], trial)
-        self.counts["scores"] += len(trial.scores)
+        if trial.scores:
+            rows = Counter(score.scorer for score in trial.scores)
+            for score in trial.scores:
+                yield self._score(score, name, rows[score.scorer], trial)
+            self.counts["scores"] += len(trial.scores)
 
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
@@ -685,8 +684,10 @@ class _Writer:
 
         key = trial.sample, digest
         code = hash(digest)
-        name = self._renamed.get(key, trial.sample)
-        first = self._first(name if name == trial.sample else key, code ^ place)
+        name, first = trial.sample, None
+        if not self._run.distinct:
+            name = self._renamed.get(key, name)
+            first = self._first(name if name == trial.sample else key, code ^ place)
         if first is not None and first ^ code in self._ends:
             return Sample(id=name, position=0, digest=digest, turns=()), first ^ code
         if first is not None:

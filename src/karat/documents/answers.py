@@ -92,11 +92,10 @@ def sample_columns(
     for batch in table:
         if not all(batch.texts(id_column)):
             return text, True
-        ids = batch.keys([id_column])
-        keys = batch.keys(text)
+        ids, asked = batch.spaced(id_column), batch.spaced(question)
         names.update(ids)
-        texts.update(keys)
-        named.update(zip(ids, map(itemgetter(0), keys), strict=True))
+        texts.update(batch.keys(text))
+        named.update(zip(ids, asked, strict=True))
 
     different = names.different()
     if named.different() > different:

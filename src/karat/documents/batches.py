@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO, TextIOWrapper
 from itertools import chain, compress, islice, repeat
-from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 from karat.documents.columns import Row, cell
@@ -19,7 +18,7 @@ from karat.formats import text_of
 _FEW = 64  # rows of any format that are read together
 _MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
 _LARGE = 2**20
-_KEPT = 2**24  # bytes of a CSV file whose batches are kept, since it is read several times
+_KEPT = 2**20  # cells of a CSV file whose batches are kept, since it is read several times
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 _ODD_SPACES = ("  ", " \0", "\0 ", *"\t\n\v\f\r\x1c\x1d\x1e\x1f")
 
@@ -64,7 +63,15 @@ class Batch:
         """The texts in these columns, without differences in white space."""
         if not columns:
             return [()] * len(self.numbers)
-        return [*zip(*(_spaced(self.texts(column)) for column in columns), strict=True)]
+        return [*zip(*map(self.spaced, columns), strict=True)]
+
+    def spaced(self, column: str) -> Sequence[str]:
+        """The texts with one space between words; mostly, they are so already."""
+        texts = self.texts(column)
+        together = "\0".join(["", *texts, ""])
+        if together.isascii() and not any(mark in together for mark in _ODD_SPACES):
+            return texts
+        return [*map(" ".join, map(str.split, texts))]
 
     def others(self, used: Collection[str]) -> Iterable[dict[str, Any]]:
         """The rows without these columns."""
@@ -79,14 +86,6 @@ class Batch:
             return repeat({}, len(self.numbers))
         cells = zip(*map(self._columns.__getitem__, names), strict=True)
         return [dict(zip(names, row, strict=True)) for row in cells]
-
-
-def _spaced(texts: Sequence[str]) -> Iterable[str]:
-    """The texts with one space between words; mostly, they are so already."""
-    together = "\0".join(["", *texts, ""])
-    if together.isascii() and not any(mark in together for mark in _ODD_SPACES):
-        return texts
-    return map(" ".join, map(str.split, texts))
 
 
 @runtime_checkable
@@ -125,7 +124,6 @@ class CsvCells:
 
     def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
         self._data, self._encoding, self.delimiter = data, encoding, delimiter
-        self.is_small = len(data) <= _KEPT
         self._spaced = _SPACED.search(data) is not None
         self.begins = 1  # the line on which the row that could not be read begins
 
@@ -138,27 +136,33 @@ class CsvCells:
             delimiter=self.delimiter,
             skipinitialspace=self._spaced,
         )
-        lines = zip(reader, map(attrgetter("line_num"), repeat(reader)), strict=False)
+        ends: list[int] = []
+        lines: Iterator[list[str]] = reader
+        if b'"' in self._data:  # else each line is a row
+            lines = _noted(reader, ends)
         begins = 1
         error = None
         while error is None:
-            block: list[tuple[list[str], int]] = []
+            table: list[list[str]] = []
             start = file.tell()
+            ends.clear()
             try:
-                while len(block) < _MANY and file.tell() - start < _LARGE:
-                    there = len(block)
-                    block.extend(islice(lines, _FEW))
-                    if len(block) < there + _FEW:
+                while len(table) < _MANY and file.tell() - start < _LARGE:
+                    there = len(table)
+                    table.extend(islice(lines, _FEW))
+                    if len(table) < there + _FEW:
                         break
-            except csv.Error as wrong:  # the lines before it are in the block
+            except csv.Error as wrong:  # the lines before it are in the table
                 error = wrong
 
-            if not block:
+            if not table:
                 break
-            numbers = [begins]
-            numbers += [end + 1 for _, end in block]
-            begins = numbers.pop()
-            table = [cells for cells, _ in block]
+            after = begins + len(table)
+            numbers: Sequence[int] = range(begins, after)
+            if ends:
+                numbers = [begins, *(end + 1 for end in ends)]
+                after = numbers.pop()
+            begins = after
             if [] in table:
                 numbers = [number for number, cells in zip(numbers, table, strict=True) if cells]
                 table = [*filter(None, table)]
@@ -171,6 +175,13 @@ class CsvCells:
             raise error
 
 
+def _noted(reader: Any, ends: list[int]) -> Iterator[list[str]]:
+    """The rows of a reader. `ends`: gets the line on which each ends."""
+    for cells in reader:
+        ends.append(reader.line_num)
+        yield cells
+
+
 class CsvRows:
     """The rows of a CSV file, made anew each time unless it is small.
 
@@ -178,14 +189,21 @@ class CsvRows:
     """
 
     def __init__(
-        self, cells: CsvCells, header: Sequence[str], *, lines: range, unfit: frozenset[int]
+        self,
+        cells: CsvCells,
+        header: Sequence[str],
+        *,
+        count: int,
+        lines: range,
+        unfit: frozenset[int],
+        notes: Sequence[str],
     ) -> None:
-        """`lines`: on which rows begin. `unfit`: those of rows that are left out."""
-        self._cells, self.header = cells, header
+        """`lines`: on which rows begin. `unfit`: those of rows that are left out. `notes`: what
+        was not plain about the file.
+        """
+        self._cells, self.header, self.count, self.notes = cells, header, count, notes
         self._lines, self._unfit = lines, unfit
         self._kept: Sequence[Batch] | None = None
-        self.count = 0  # how many there are
-        self.notes: Sequence[str] = ()  # what was not plain about the file
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         for batch in self.batches():
@@ -197,13 +215,14 @@ class CsvRows:
             yield from self._kept
             return
 
+        is_small = self.count * len(self.header) <= _KEPT
         made = []
         for batch in self._batches():
             yield batch
-            if self._cells.is_small:
+            if is_small:
                 made.append(batch)
 
-        if self._cells.is_small:
+        if is_small:
             self._kept = made
 
     def _batches(self) -> Iterator[Batch]:

@@ -786,10 +786,16 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
 
     lines = range(first_line, last_line + 1)
-    read = CsvRows(cells, header, lines=lines, unfit=frozenset(unfit))
+    read = CsvRows(
+        cells,
+        header,
+        count=rows.count,
+        lines=lines,
+        unfit=frozenset(unfit),
+        notes=rows.notes[notes:],
+    )
     rows.rows, rows.columns = read, header
     if rows.most is None and not rows.faults:
-        read.count, read.notes = rows.count, rows.notes[notes:]
         _sound[name] = read
 
 

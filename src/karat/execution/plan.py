@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 64  # trials that are made at once
+_size = struct.Struct(">Q").pack
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -205,7 +207,7 @@ def _framed(*parts: str) -> bytes:
     framed = b""
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
-        framed += len(data).to_bytes(8, "big") + data
+        framed += _size(len(data)) + data
 
     return framed
 

@@ -110,6 +110,7 @@ class ImportedRun(msgspec.Struct, kw_only=True):
     unfinished: Sequence[str] = ()
     # whether a sample without a result under a condition was not planned there
     sparse: bool = False
+    distinct: bool = False  # whether each trial is known to be of a sample of its own
     stated: Sequence[Stated] = ()  # complete once all trials are read
     versions: Mapping[str, str] = {}  # package → version
     detail: JsonObject = {}  # further data of the run in the file

@@ -223,6 +223,7 @@ class Csv:
                 metrics=announced,
                 trials=trials,
                 sparse=trials.sparse,
+                distinct=trials.distinct,
             )
 
     def _lower(self, metrics: Iterable[str], findings: Findings) -> set[str]:
@@ -562,10 +563,11 @@ class _Trials:
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
         ids, self._conditions, may_repeat = self._grouping()
+        self.distinct = not (may_repeat or self._conditions)
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
         samples, groups, conditions = Tally(), Tally(), set[str | None]()
-        for batch in self._table if may_repeat or self._conditions else ():
+        for batch in () if self.distinct else self._table:
             keys = batch.keys(self._of_one_sample)
             names = conditions_of(batch, self._conditions)
             samples.update(keys)
@@ -630,7 +632,7 @@ class _Trials:
                     self._findings.unreadable(problem, self._at(batch, at))
                 group = key, name
                 if written is None:
-                    repetition = counts[group]
+                    repetition = counts.get(group, 0)
                 else:
                     repetition = repetitions.number(*group, written)
 

@@ -161,6 +161,12 @@ def test_speakers_are_named_under_any_key_also_where_most_chats_have_only_one(tm
     assert speakers(read_rows(tmp_path / "chats.json")) == ["Anna", "support"]
 
 
+def test_entries_of_lists_may_hold_numbers_and_flags_beside_their_questions(tmp_path):
+    entry = {"done": True, "at": 3, "turns": [{"question": "Who?", "answer": "I"}]}
+    rows = read(tmp_path, [{"parts": [entry, entry]}] * 2)
+    assert [row["messages"] for row in rows] == [[{"role": "user", "content": "Who?"}]] * 4
+
+
 def test_a_file_may_be_one_conversation(tmp_path):
     assert read(
         tmp_path, {"call": 7, "utterances": [{"speaker": "USER", "text": "Hi"}, {"speaker": "BOT", "text": "Hello"}]}

@@ -569,9 +569,10 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
         deeper = []
         for name, held in inside.items():
-            parts = [part for part in held.example if isinstance(part, Mapping)]
-            if held.lists and parts and with_role(columns_of(parts), "question"):
-                deeper.append(name)
+            if isinstance(held.example, list):
+                parts = [part for part in held.example if isinstance(part, Mapping)]
+                if with_role(columns_of(parts), "question"):
+                    deeper.append(name)
 
         if asked or deeper:
             turns = is_of_turns(path) and bool(asked)

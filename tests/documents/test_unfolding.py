@@ -108,6 +108,7 @@ def test_columns_with_the_same_ids_are_rows(rows_of):
         {"question": "A?", "results": [{"text": "chunk", "score": 0.5, "name": "doc"}]},
         {"question": "A?", "prediction": "p", "results": [{"answer": "x"}]},
         {"question": "A?", "results": []},
+        {"method": "few shots", "predictions": ["true", "false"], "accuracy": 0.5},
     ],
 )
 def test_other_lists_stay_in_their_row(rows_of, row):

@@ -351,10 +351,12 @@ def test_what_is_not_read_as_it_may_be_meant_is_said(tmp_path: Path) -> None:
 
 def test_columns_that_no_name_explains_are_said_to_be_unused(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
-    path.write_text(json.dumps([{"user": "Hi?", "assistant": "Hello", "tone": 3, "hint": None}] * 2))
+    path.write_text(
+        json.dumps([{"user": "Hi?", "assistant": "Hello", "tone": 3, "hint": None, "eval": {"f1": 1, "n": 2}}] * 2)
+    )
     (made,) = import_results("csv", [path], tmp_path / "runs")
     assert {
-        "not used: tone",
+        "not used: tone, eval.n",
         "rows may be turns of one conversation: each is taken as a question of its own",
     } <= {*made.findings.notes}
 

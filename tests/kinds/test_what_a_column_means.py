@@ -235,6 +235,13 @@ def test_ordinary_golden_texts_are_not_doubted(tmp_path, golden):
     assert load(tmp_path, [{"question": "A?", "answer": golden}]).warnings == ()
 
 
+def test_questions_that_nothing_is_compared_with_are_counted(tmp_path):
+    rows = [{"question": f"{name}?", "must_mention": None} for name in "ABCD"]
+    rows[2]["must_mention"] = ["me"]
+    warning = "3 of 4 questions have neither a golden answer nor a criterion"
+    assert load(tmp_path, rows).warnings == (warning,)
+
+
 def test_a_question_that_stands_twice_is_named(tmp_path):
     rows = [{"question": "A?", "answer": "x"}, {"question": "B?", "answer": "x"}, {"question": "a? ", "answer": "x"}]
     assert load(tmp_path, rows).warnings == ("1 question asked twice, counted as one: '0' and '2'",)

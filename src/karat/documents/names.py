@@ -249,7 +249,7 @@ _QUALITIES_OF_ANSWERS = word_set(
 )
 _SCORE_HOLDERS = word_set(
     "score scores metric metrics evaluation evaluations judgment judgement judge ratings grades "
-    "feedback"
+    "feedback verdict verdicts"
 )
 """Words of the names of objects whose numbers are scores."""
 _NO_SCORE = word_set(

@@ -391,10 +391,20 @@ def _unsaid(
 
     if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
         yield f"rows may be turns of one conversation: {alone}"
-    whole = {path.partition(".")[0] for path in used} | in_words
-    left = [path for path in paths_in(columns) if path not in whole and columns[path].filled]
+    holders = {path.rpartition(".")[0] for path in used}  # "": the row itself
+    whole = {path[:at] for path in {*used, *in_words} for at in _ends_of_parts(path)}
+    left = []
+    for path, column in columns.items():
+        if column.filled and path not in whole and path.rpartition(".")[0] in {*holders, ""}:
+            left.append(path)
+
     if left:
         yield f"not used: {some_of(left, most=_MOST_NAMED)}"
+
+
+def _ends_of_parts(path: str) -> list[int]:
+    """Where `a`, `a.b` and `a.b.c` end in `a.b.c`."""
+    return [at for at, sign in enumerate(f"{path}.") if sign == "."]
 
 
 def _is_target(name: str) -> bool:

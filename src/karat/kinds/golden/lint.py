@@ -57,8 +57,8 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
 
 
 def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -> list[str]:
-    """What `karat check` says of the samples: the `repeats` among them, and golden texts that no
-    answer can equal.
+    """What `karat check` says of the samples: the `repeats` among them, golden texts that no answer
+    can equal, and how many have nothing to compare an answer with.
     """
     sentences = []
     if repeated:
@@ -74,6 +74,13 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
         sentences.append(
             f"no answer can equal {plural(len(names), 'golden text')} "
             f"({some_of(names)}): {unequalled[0][2]['why']}"
+        )
+
+    bare = sum(1 for sample in samples if not sample.criteria and sample.turns[0].golden is None)
+    if 0 < bare < len(samples):
+        sentences.append(
+            f"{bare} of {plural(len(samples), 'question')} have neither a golden answer nor a "
+            f"criterion"
         )
 
     return sentences

@@ -617,6 +617,20 @@ def _turns(
         else:
             calls = ()
 
+        # One entry for all calls of the turn: the journal keeps their sum
+        llm_calls: list[Row] = []
+        if reply is not None and reply.usage is not None:
+            alone = reply.responses in (None, 1)
+            entry = {
+                "prompt_tokens": cells.get("prompt_tokens") or 0,
+                "completion_tokens": cells.get("completion_tokens") or 0,
+                "total_tokens": cells.get("turn_tokens") or 0,
+                "latency_ms": float(reply.milliseconds or 0.0),
+                "model": reply.model or "",
+                "purpose": None if alone else f"{reply.responses} calls",
+            }
+            llm_calls.append(entry)
+
         trace_turn = {
             **typed(values, _TURN),
             **{name: cells.get(name) for name in _NULL["turn"]},
@@ -637,7 +651,7 @@ def _turns(
                 }
                 for call in calls
             ],
-            "llm_calls": _llm_calls(cells, reply),
+            "llm_calls": llm_calls,
         }
         records.append(
             {
@@ -654,27 +668,6 @@ def _turns(
         )
 
     return records
-
-
-def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:
-    """One entry for all calls of the turn: the journal keeps their sum."""
-    if reply is None or reply.usage is None:
-        return []
-    if reply.responses in (None, 1):
-        purpose = None
-    else:
-        purpose = f"{reply.responses} calls"
-
-    return [
-        {
-            "prompt_tokens": cells.get("prompt_tokens") or 0,
-            "completion_tokens": cells.get("completion_tokens") or 0,
-            "total_tokens": cells.get("turn_tokens") or 0,
-            "latency_ms": float(reply.milliseconds or 0.0),
-            "model": reply.model or "",
-            "purpose": purpose,
-        }
-    ]
 
 
 def _number(text: str | None) -> float | int | str | None:

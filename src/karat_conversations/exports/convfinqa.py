@@ -256,7 +256,18 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> R
             errors[diagnosis.label] = errors.get(diagnosis.label, 0) + diagnosis.turns
 
     filled = typed(values, _SUMMARY)
-    cost, known = _cost(conditions)
+    # Tokens per completely right conversation: None if there is none; 0.0 if tokens are not known,
+    # and too low if some calls did not report them
+    right = sum(condition.cost.right_conversations for condition in conditions)
+    spent = [one.cost.tokens for one in conditions if one.cost.tokens is not None]
+    cost: float | None = 0.0
+    known = False
+    if conditions and not right:
+        cost, known = None, True
+    elif spent and right:
+        cost, known = sum(spent) / right, len(spent) == len(conditions)
+        known = known and not any(condition.cost.tokens_unknown for condition in conditions)
+
     return {
         **{name: value for name, value in values.items() if name not in _SUMMARY},
         **filled,
@@ -264,28 +275,6 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> R
         "unknown": [*filled["unknown"], *([] if known else ["cost_per_correct_answer"])],
         "error_types": errors,
     }
-
-
-def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]:
-    """Tokens per completely right conversation, and whether they are known.
-
-    None if no conversation is right. 0.0 if tokens are not known, and too low if some calls did not
-    report them.
-    """
-    right = sum(condition.cost.right_conversations for condition in conditions)
-    tokens = []
-    for condition in conditions:
-        if condition.cost.tokens is not None:
-            tokens.append(condition.cost.tokens)
-
-    if conditions and not right:
-        return None, True
-    known = len(tokens) == len(conditions) and not any(
-        condition.cost.tokens_unknown for condition in conditions
-    )
-    if tokens and right:
-        return (sum(tokens) / right, known)
-    return (0.0, False)
 
 
 def _condition(condition: ConversationResult) -> Row:

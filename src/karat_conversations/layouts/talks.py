@@ -215,7 +215,12 @@ def _messages_under(value: object, path: str, agent: str | None, whole: bool) ->
         return [{"role": "user", "content": part["content"]} for part in listed]
     if all(isinstance(part, str) for part in listed) and not {*_TURNS} & {*words_of(path)}:
         names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
-        return _between(names, listed, agent)
+        # Two people by turns: only the user can tell who of them answers
+        if agent is None:
+            return []
+        pairs = zip(names, listed, strict=True)
+        said = [{"role": name, "content": text} for name, text in pairs]
+        return said if agent == _ANYONE else with_sides(said, agent, system_answers=True)
 
     found = []
     for part in listed if whole else ():
@@ -225,15 +230,6 @@ def _messages_under(value: object, path: str, agent: str | None, whole: bool) ->
         found += pair
 
     return found
-
-
-def _between(names: Sequence[str], texts: Sequence[str], agent: str | None) -> list[Message]:
-    """What two people say by turns, of whom only the user can tell who answers."""
-    if agent is None:
-        return []
-    pairs = zip(names, texts, strict=True)
-    said = [{"role": name, "content": text} for name, text in pairs]
-    return said if agent == _ANYONE else with_sides(said, agent, system_answers=True)
 
 
 def _texts_of_pair(part: object) -> list[Message]:
@@ -431,8 +427,14 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
     for path in sorted(columns, key=lambda path: _NUMBERED.fullmatch(path) is None):
         match = _NUMBERED.fullmatch(path)
         number = "1" if match is None else match[2].lstrip("0") or "0"
+        stems = [path]
+        if match is not None:
+            # What a name says besides its number: all, what follows the number, what precedes it
+            before = "_".join(word for word in words_of(match[1]) if word not in _COUNTED)
+            names = (f"{before}_{match[3]}".strip("_"), match[3], before)
+            stems = [_SHORT.get(name.lower(), name) for name in names if name]
+
         for side, roles in _SIDES:
-            stems = [path] if match is None else _stems(match[1], match[3])
             of_a_side = (stem for stem in stems if any(_of_side([stem], *one) for one in _SIDES))
             said = next(of_a_side, None)
             if said is not None and columns[path].is_text and _of_side([said], side, roles):
@@ -454,13 +456,6 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
         chats.append((number, {**others, MESSAGES: messages}))
 
     return _with(rows, chats, "a row: the turns of a conversation")
-
-
-def _stems(before: str, after: str) -> list[str]:
-    """What a name says besides its number: all of it, what follows the number, what precedes."""
-    before = "_".join(word for word in words_of(before) if word not in _COUNTED)
-    names = (f"{before}_{after}".strip("_"), after, before)
-    return [_SHORT.get(name.lower(), name) for name in names if name]
 
 
 # --- a row a message --------------------------------------------------------------------------
@@ -589,19 +584,21 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
     listed = [path for path, column in columns.items() if column.lists and "." not in path]
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     for asked in with_role(listed, "question"):
-        alike = [path for path in listed if all(_as_many(row, asked, path) for row in first)]
+        alike = []
+        for path in listed:
+            sizes = []
+            for row in first:
+                lists = [part for part in (row.get(asked), row.get(path)) if isinstance(part, list)]
+                sizes.append([len(part) for part in lists])
+
+            if all(len(both) < 2 or both[0] == both[1] for both in sizes):
+                alike.append(path)
+
         roles = {found.role for path in alike if path != asked for found in meanings(path)}
         if roles & {*_ANSWERED} and any(len(row.get(asked) or ()) > 1 for row in first):
             return [asked, *(path for path in alike if path != asked)]
 
     return []
-
-
-def _as_many(row: Row, asked: str, path: str) -> bool:
-    questions, others = row.get(asked), row.get(path)
-    if not isinstance(questions, list) or not isinstance(others, list):
-        return True
-    return len(questions) == len(others)
 
 
 def turns_apart(rows: Rows) -> Rows | None:

@@ -70,7 +70,17 @@ def _one_exchanged(
 ) -> Found:
     import numpy as np
 
-    places = [slots for slots in _places(circuit, document) if not given.keys() & set(slots)]
+    # The slots that are replaced together: each literal alone, then all literals of one value
+    places: list[tuple[int, ...]] = []
+    by_value: dict[float, list[int]] = {}
+    sources = {slot for slot, _ in circuit.sources}
+    for slot, value in enumerate(circuit.values):
+        if slot in circuit.named or (slot not in sources and value in document.cells):
+            places.append((slot,))
+            by_value.setdefault(value, []).append(slot)
+
+    places += [tuple(slots) for slots in by_value.values() if len(slots) > 1]
+    places = [slots for slots in places if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
     results = _results(circuit, places, numbers, given)
     if results is None:
@@ -95,18 +105,6 @@ def _one_exchanged(
             }
 
     return None
-
-
-def _places(circuit: Circuit, document: Document) -> Iterator[tuple[int, ...]]:
-    """The slots that are replaced together: each literal alone, then all literals of one value."""
-    by_value: dict[float, list[int]] = {}
-    sources = {slot for slot, _ in circuit.sources}
-    for slot, value in enumerate(circuit.values):
-        if slot in circuit.named or (slot not in sources and value in document.cells):
-            yield (slot,)
-            by_value.setdefault(value, []).append(slot)
-
-    yield from (tuple(slots) for slots in by_value.values() if len(slots) > 1)
 
 
 def _results(
@@ -198,7 +196,18 @@ def _tampered(
     """
     gates = list(circuit.gates)
     for at, gate in enumerate(circuit.gates):
-        for other in _changes(gate):
+        # Its arguments swapped, if that matters; then every other operation, in both orders
+        changes = []
+        if gate.operation not in {"add", "multiply"}:
+            changes.append(Gate(gate.operation, gate.right, gate.left))
+        for operation in _EXCHANGED if gate.operation != "greater" else ():
+            if operation != gate.operation:
+                changes.append(Gate(operation, gate.left, gate.right))
+        for operation in ("subtract", "divide") if gate.operation != "greater" else ():
+            if operation != gate.operation:
+                changes.append(Gate(operation, gate.right, gate.left))
+
+        for other in changes:
             gates[at] = other
             swapped = " (swapped)" if (other.left, other.right) != (gate.left, gate.right) else ""
             yield at, gate.operation, other.operation + swapped, circuit.run(gates=gates)
@@ -211,23 +220,6 @@ def _tampered(
             value = table_value(step, operation, table)
             if value is not None:
                 yield slot, step.operation, operation, circuit.run(given={slot: value})
-
-
-def _changes(gate: Gate) -> Iterator[Gate]:
-    """The gate with its arguments swapped, if that matters; then every other operation, in both
-    orders.
-    """
-    if gate.operation not in {"add", "multiply"}:
-        yield Gate(gate.operation, gate.right, gate.left)
-    if gate.operation == "greater":
-        return
-    others = [operation for operation in _EXCHANGED if operation != gate.operation]
-    yield from (Gate(operation, gate.left, gate.right) for operation in others)
-    yield from (
-        Gate(operation, gate.right, gate.left)
-        for operation in others
-        if operation in {"subtract", "divide"}
-    )
 
 
 def _gives(value: object, turn: TurnFacts) -> str | None:

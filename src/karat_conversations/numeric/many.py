@@ -428,34 +428,28 @@ def _compare(
         got = np.where(a_percent[at], 100 * a.number[at], a.number[at])
         bare[at] = near(wanted, got) & np.isfinite(wanted)
 
+    # Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is
+    # too close
+    exact = cast("Bools", e.number == a.number)
+    at = np.flatnonzero((abs(a.number - e.number) < 1.1e-5) & ~exact)
+    if at.size:
+        wanted, got = e.number[at] * 1e5, a.number[at] * 1e5
+        exact[at] = np.rint(wanted) == np.rint(got)
+        for row in at[_tied(wanted) | _tied(got)].tolist():
+            exact[row] = round(float(e.number[row]), 5) == round(float(a.number[row]), 5)
     return {
         "numerical": numerical,
         "soft": close(e.number, a.number),
         "unit_agnostic": numerical | scaled(e.number, a.number),
         "sign_agnostic": without_sign,
         "general": right | bare | alike,
-        "exact": _same_at_five(e.number, a.number) | same,
+        "exact": exact | same,
         "scale_and_sign": without_sign | scaled(x, y),
         "declared": same | _declared(e, a, forms, units, golden_units),
         "printed": _printed(forms, a) & e.readable,
         "right": right,
         "unreadable": _SIDES[(~e.readable).astype(np.intp) + 2 * ~a.readable],
     }
-
-
-def _same_at_five(e: Floats, a: Floats) -> Bools:
-    """Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is
-    too close.
-    """
-    same = cast("Bools", e == a)
-    at = np.flatnonzero((abs(a - e) < 1.1e-5) & ~same)
-    if at.size:
-        x, y = e[at] * 1e5, a[at] * 1e5
-        same[at] = np.rint(x) == np.rint(y)
-        for row in at[_tied(x) | _tied(y)].tolist():
-            same[row] = round(float(e[row]), 5) == round(float(a[row]), 5)
-
-    return same
 
 
 def _tied(x: Floats) -> Bools:

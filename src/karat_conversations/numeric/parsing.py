@@ -148,9 +148,18 @@ class _Yard:
                     self._operands.append(
                         self._add_step("divide", (self._operands.pop(), _HUNDRED))
                     )
-                else:
-                    self._operator(item, operand_next=operand_next)
-                    operand_next = True
+                    continue
+
+                operation = _BINARY.get(item)
+                if operand_next and operation == "subtract":
+                    self._waiting.append("negate")
+                elif operation is None or (operand_next and operation != "add"):
+                    raise FormError("an operation lacks a number")
+                elif not operand_next:
+                    self._apply_down_to(_RANK[operation] + (operation == "exp"))
+                    self._waiting.append(operation)
+
+                operand_next = True
             elif operand_next:
                 operand = argument_of(item.text) if isinstance(item, _Number) else item
                 self._operands.append(
@@ -164,21 +173,6 @@ class _Yard:
             raise FormError("an operation lacks a number")
         self._apply_down_to(-1)
         return self._operands[0]
-
-    def _operator(self, sign: str, *, operand_next: bool) -> None:
-        operation = _BINARY.get(sign)
-        if operand_next:
-            if operation == "subtract":
-                self._waiting.append("negate")
-            elif operation != "add":
-                raise FormError("an operation lacks a number")
-
-            return
-
-        if operation is None:
-            raise FormError("an operation lacks a number")
-        self._apply_down_to(_RANK[operation] + (operation == "exp"))
-        self._waiting.append(operation)
 
     def _apply_down_to(self, rank: int) -> None:
         while self._waiting and _RANK[self._waiting[-1]] >= rank:

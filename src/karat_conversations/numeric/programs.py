@@ -217,10 +217,8 @@ TEXTS: Final = 4_096
 def read_program(source: Readable) -> Program:
     """Like `parse_program`, but texts of usual length are read only once."""
     if isinstance(source, str) and len(source) <= MOST_KEPT:
-        return _of_text(source)
+        return _kept_program(source)
     return parse_program(source)
 
 
-@lru_cache(maxsize=TEXTS)
-def _of_text(text: str) -> Program:
-    return parse_program(text)
+_kept_program = lru_cache(maxsize=TEXTS)(parse_program)

@@ -359,7 +359,15 @@ class _Reading:
 
     def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
         candidates = self._candidates(start, end)
-        emphasised = [quantity for quantity in candidates if self._is_emphasised(quantity)]
+        emphasised = []
+        for quantity in candidates:
+            before, behind = self.text[: quantity.start], self.text[quantity.end :]
+            opens = re.search(r"(?:\*\*?|__?|<(?:b|strong|em)>)[^*_<>\n]{0,40}\Z", before[-48:])
+            closes = re.match(r"[^*_<>\n]{0,40}(?:\*\*?|__?|</(?:b|strong|em)>)", behind[:48])
+            inside_it = self.text[quantity.start : quantity.end].rstrip("%").endswith(("*", "_"))
+            if opens is not None and (closes is not None or inside_it):
+                emphasised.append(quantity)
+
         if emphasised:
             return _one_of(emphasised)
         if "=" in self.prose[start:end] or "\u2248" in self.prose[start:end]:
@@ -388,13 +396,6 @@ class _Reading:
             at = later.end
 
         return _answer(last)
-
-    def _is_emphasised(self, quantity: Quantity) -> bool:
-        before, behind = self.text[: quantity.start], self.text[quantity.end :]
-        opens = re.search(r"(?:\*\*?|__?|<(?:b|strong|em)>)[^*_<>\n]{0,40}\Z", before[-48:])
-        closes = re.match(r"[^*_<>\n]{0,40}(?:\*\*?|__?|</(?:b|strong|em)>)", behind[:48])
-        inside_it = self.text[quantity.start : quantity.end].rstrip("%").endswith(("*", "_"))
-        return opens is not None and (closes is not None or inside_it)
 
     def _after_equals(self, start: int, end: int) -> ProseAnswer | None:
         """What follows the last `=`, if it is one value."""

@@ -57,29 +57,26 @@ def log_mixture(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
         log_bf[alone] = log_single(c[alone], g[alone], p2[alone])
     if not alone.all():
         several = ~alone
-        log_bf[several] = _log_several(p[several], c[several], g[several], p2[several])
+        p, c, g, p2 = p[several], c[several], g[several], p2[several]
+        scale, power = 2.0 / g, (p - 1.0) / 2.0
+        rate = 1.0 + scale * (p / 2.0 + p2 * c)
+        # the tail of Γ((p + 1)/2), by Chernoff's bound
+        gone = GONE + power + np.sqrt(2.0 * GONE * power)
+        q = special.expm1(gone / p2) / c
+        y_high = np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
+        nodes = int(NODES * max(1.0, np.sqrt(p.max() / 4.0)))  # the peak narrows as 1/√p
+        step = (np.log(rate * y_high) + 0.05 - LOW) / (nodes - 1)
+        s = LOW + step * np.arange(nodes)[:, None]
+        y = np.exp(s - np.exp(-s)) / rate
+        x = y * scale
+        log_f = (power + 1.0) * (s - np.exp(-s)) + np.log1p(np.exp(-s)) - y - 0.5 * p * np.log1p(x)
+        log_f -= p2 * np.log1p(c * x / (1.0 + x))
+        top = log_f.max(axis=0)
+        log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step) - (power + 1.0) * np.log(rate)
+        of_these = p2 * np.log1p(c) + 0.5 * p * np.log(scale) - 0.5 * LN_PI + log_s
+        log_bf[several] = np.where(np.isposinf(c), np.inf, of_these)
 
     return log_bf
-
-
-def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
-    scale, power = 2.0 / g, (p - 1.0) / 2.0
-    rate = 1.0 + scale * (p / 2.0 + p2 * c)
-    # the tail of Γ((p + 1)/2), by Chernoff's bound
-    gone = GONE + power + np.sqrt(2.0 * GONE * power)
-    q = special.expm1(gone / p2) / c
-    y_high = np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
-    nodes = int(NODES * max(1.0, np.sqrt(p.max() / 4.0)))  # the peak narrows as 1/√p
-    step = (np.log(rate * y_high) + 0.05 - LOW) / (nodes - 1)
-    s = LOW + step * np.arange(nodes)[:, None]
-    y = np.exp(s - np.exp(-s)) / rate
-    x = y * scale
-    log_f = (power + 1.0) * (s - np.exp(-s)) + np.log1p(np.exp(-s)) - y - 0.5 * p * np.log1p(x)
-    log_f -= p2 * np.log1p(c * x / (1.0 + x))
-    top = log_f.max(axis=0)
-    log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step) - (power + 1.0) * np.log(rate)
-    log_bf = p2 * np.log1p(c) + 0.5 * p * np.log(scale) - 0.5 * LN_PI + log_s
-    return np.where(np.isposinf(c), np.inf, log_bf)
 
 
 def log_mixture_normal(z: Floats, g: Floats) -> Floats:

@@ -158,7 +158,13 @@ def log_bf10_anova(
             "n_per_group: is required for method='jzs'; without it use method='pearson'"
         )
 
-    size = _harmonic(n_per_group, x, errors)
+    size = finite_above_0("n_per_group", n_per_group, errors=errors)
+    if size.ndim:
+        groups = size.shape[-1]
+        if groups > 1 and not np.all(np.isnan(x) | (x == groups - 1)):
+            raise ValueError(f"n_per_group: must be one number, or df1 + 1 sizes, got {groups}")
+        size = np.asarray(groups / (1.0 / size).sum(axis=-1))  # the harmonic mean
+
     scale = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(
         lambda f, x, y, g: _mixture.log_mixture(x, x * f / y, g, (x + y) / 2),
@@ -174,16 +180,6 @@ def _pearson_type(f: Floats, x: Floats, y: Floats) -> Floats:
     growth = y / 2 - 0.5
     rise = np.where(growth == 0, 0.0, growth * np.log1p(x * f / y))
     return gamma_shift(np.full_like(x, 0.5), x / 2) - gamma_shift(y / 2, x / 2) + rise
-
-
-def _harmonic(sizes: Numbers, df1: Floats, errors: str) -> Floats:
-    array = finite_above_0("n_per_group", sizes, errors=errors)
-    if array.ndim == 0:
-        return array
-    groups = array.shape[-1]
-    if groups > 1 and not np.all(np.isnan(df1) | (df1 == groups - 1)):
-        raise ValueError(f"n_per_group: must be one number, or df1 + 1 sizes, got {groups}")
-    return np.asarray(groups / (1.0 / array).sum(axis=-1))
 
 
 def log_bf10_regression(

@@ -128,33 +128,30 @@ def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     whole.
     """
     both = _pearson(r, n, kappa)
-    minor = np.minimum(_pearson_minor(np.abs(r), n, kappa), both)
-    major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
-    log_bf = np.where(r > 0, major, np.where(r < 0, minor, both))
-    return np.where(n == 2, 0.0, np.where(r == 1, np.inf, log_bf))
-
-
-def _pearson_minor(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    """Ln BF of the side away from r, over ζ = atanh|ρ| with Hotelling's exact likelihood."""
+    # Minor: the side away from r, over ζ = atanh|ρ| with Hotelling's exact likelihood
+    size = np.abs(r)
     a = 1.0 / kappa
     even, odd = n - 1 + 2 * a, n - 1.5
-    rate = np.sqrt(even) + odd * r
+    rate = np.sqrt(even) + odd * size
     high = np.arccosh(np.exp(np.minimum(40.0 / even, 300.0)))
-    edge = special.expm1(40.0 / odd) / r
+    edge = special.expm1(40.0 / odd) / size
     high = np.where(edge < 1, np.minimum(high, np.arctanh(np.minimum(edge, 1 - 1e-16))), high)
     step = (np.log(rate * high) + 0.05 + 3.55) / 63
     s = -3.55 + step * np.arange(64)[:, None]
     zeta = np.exp(s - np.exp(-s)) / rate
     rho = np.tanh(zeta)
     log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
-    log_f = even * log_sech - odd * np.log1p(rho * r)
-    log_f += np.log(_hotelling(n, (1 - rho * r) / 2)) - np.log(
+    log_f = even * log_sech - odd * np.log1p(rho * size)
+    log_f += np.log(_hotelling(n, (1 - rho * size) / 2)) - np.log(
         _hotelling(n, np.full_like(rho, 0.5))
     )
     log_f += np.log(zeta) + np.log1p(np.exp(-s))
     top = log_f.max(axis=0)
     log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step)
-    return np.asarray(2 * LN2 - 2 * a * LN2 - special.betaln(a, a) + log_s)
+    minor = np.minimum(np.asarray(2 * LN2 - 2 * a * LN2 - special.betaln(a, a) + log_s), both)
+    major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
+    log_bf = np.where(r > 0, major, np.where(r < 0, minor, both))
+    return np.where(n == 2, 0.0, np.where(r == 1, np.inf, log_bf))
 
 
 def _hotelling(n: Floats, z: Floats) -> Floats:

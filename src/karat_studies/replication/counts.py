@@ -288,7 +288,26 @@ def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
     rows, columns = y.shape[:2]
     x = y + a
     r, c, n = x.sum(axis=1), x.sum(axis=0), x.sum(axis=(0, 1))
-    log_bf = _log_gamma_table(x, r, c, n) + _rising(c - (rows - 1), rows - 1).sum(axis=0)
+    # Σ lnΓ(x) − Σ lnΓ(row) − Σ lnΓ(column) + lnΓ(total), all by Stirling with the main parts paired
+    expected = r[:, None] * c[None] / n
+    # Σ x ln(x/e) = Σ [x ln(x/e) − x + e]: each part is ≥ 0, and exact near x = e
+    off = (x - expected) / expected
+    main = (expected * ((1 + off) * np.log1p(off) - off)).sum(axis=(0, 1))
+    if rows * columns < 25:
+        logs = np.log(x.prod(axis=(0, 1)) * n) - np.log(r.prod(axis=0) * c.prod(axis=0))
+    else:
+        logs = (
+            np.log(x).sum(axis=(0, 1)) - np.log(r).sum(axis=0) - np.log(c).sum(axis=0) + np.log(n)
+        )
+
+    tail = (
+        _remainder(x).sum(axis=(0, 1))
+        - _remainder(r).sum(axis=0)
+        - _remainder(c).sum(axis=0)
+        + _remainder(n)
+    )
+    log_bf = main - 0.5 * logs + tail + HALF_LN_2PI * (rows * columns - rows - columns + 1)
+    log_bf = log_bf + _rising(c - (rows - 1), rows - 1).sum(axis=0)
     log_bf = log_bf - _rising(n - columns * (rows - 1), columns * (rows - 1))
     prior_rows = _dirichlet(rows * a - (rows - 1), columns)
     if sampling == "independent_multinomial":
@@ -323,33 +342,6 @@ def _rising(x: Floats, by: int) -> Floats:
 def _dirichlet(value: float, entries: int) -> float:
     """D(v, …, v) = Σ lnΓ(v) − lnΓ(Σ v)."""
     return entries * math.lgamma(value) - math.lgamma(entries * value)
-
-
-def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
-    """Σ lnΓ(x) − Σ lnΓ(row) − Σ lnΓ(column) + lnΓ(total), all by Stirling with the main parts
-    paired.
-    """
-    rows, columns = x.shape[:2]
-    expected = r[:, None] * c[None] / n
-    # Σ x ln(x/e) = Σ [x ln(x/e) − x + e]: each part is ≥ 0, and exact near x = e
-    off = (x - expected) / expected
-    main = (expected * ((1 + off) * np.log1p(off) - off)).sum(axis=(0, 1))
-    if rows * columns < 25:
-        logs = np.log(x.prod(axis=(0, 1)) * n) - np.log(r.prod(axis=0) * c.prod(axis=0))
-    else:
-        logs = (
-            np.log(x).sum(axis=(0, 1)) - np.log(r).sum(axis=0) - np.log(c).sum(axis=0) + np.log(n)
-        )
-
-    tail = (
-        _remainder(x).sum(axis=(0, 1))
-        - _remainder(r).sum(axis=0)
-        - _remainder(c).sum(axis=0)
-        + _remainder(n)
-    )
-    return np.asarray(
-        main - 0.5 * logs + tail + HALF_LN_2PI * (rows * columns - rows - columns + 1)
-    )
 
 
 def _remainder(x: Floats) -> Floats:

@@ -202,6 +202,15 @@ def measure(
     else:
         mass_above = 0.5
 
+    directed = kind != "anova" or (side.df1 == 1 and side.sign)
+    if not math.isfinite(effect):
+        sign = float(np.sign(d))
+    elif kind in SHARE_KINDS:
+        same = effects.same_share(effect, side.p0)
+        sign = 0.0 if same else float(np.sign(effect - side.p0))
+    else:
+        sign = float(np.sign(effect if directed else d))
+
     return Measured(
         log_bf=log_bf,
         log_bf_greater=greater,
@@ -213,7 +222,7 @@ def measure(
         high=high,
         d=d,
         d_se=d_se,
-        sign=_sign(kind, side, effect, d),
+        sign=sign,
         n_eff=_n_eff(kind, side),
         reasons=tuple(reasons),
     )
@@ -246,21 +255,6 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
     if upward:
         return (major, minor)
     return (minor, major)
-
-
-def _sign(kind: str, side: Side, effect: float, d: float) -> float:
-    if kind in SHARE_KINDS and math.isfinite(effect):
-        if effects.same_share(effect, side.p0):
-            return 0.0
-        return float(np.sign(effect - side.p0))
-
-    return float(
-        np.sign(
-            effect
-            if math.isfinite(effect) and not (kind == "anova" and not (side.df1 == 1 and side.sign))
-            else d
-        )
-    )
 
 
 def _effect(kind: str, side: Side) -> tuple[float, float]:

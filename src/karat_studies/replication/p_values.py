@@ -54,7 +54,18 @@ def p_value(
     """
     check_choice("kind", kind, KINDS)
     if kind in {"ttest_ind", "welch", "ttest_paired", "ttest_one"}:
-        return _of_t(floats("statistic", statistic), _df_of_t(kind, n1, n2, df))
+        t = floats("statistic", statistic)
+        if df is not None:
+            free = above_0("df", df)
+        elif kind == "welch":
+            raise ValueError("df: is required for Welch's t; it does not follow from the sizes")
+        elif kind == "ttest_ind":
+            free = np.asarray(counts("n1", n1, least=1) + counts("n2", n2, least=1) - 2)
+        else:
+            free = np.asarray(counts("n1", n1, least=2) - 1)
+
+        return _of_t(t, free)
+
     if kind in {"correlation", "spearman"}:
         r = within_1("statistic", statistic)
         free = counts("n1", n1, least=3) - 2
@@ -95,16 +106,6 @@ def p_value(
     if kind == "contingency":
         return _of_table(floats("statistic", statistic))
     return _of_ranks(kind, statistic, n1, n2)
-
-
-def _df_of_t(kind: str, n1: Numbers, n2: Numbers, df: Numbers) -> Floats:
-    if df is not None:
-        return above_0("df", df)
-    if kind == "welch":
-        raise ValueError("df: is required for Welch's t; it does not follow from the sizes")
-    if kind == "ttest_ind":
-        return np.asarray(counts("n1", n1, least=1) + counts("n2", n2, least=1) - 2)
-    return np.asarray(counts("n1", n1, least=2) - 1)
 
 
 def _of_t(t: Floats, df: Floats) -> Result:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat_studies.replication._inputs import Floats
 from karat_studies.replication.consistency import (
     EcsInterval,
     jackknife_interval,
@@ -30,7 +29,6 @@ from karat_studies.replication.uncertainty import (
     WHOLE,
     Draws,
     Key,
-    Place,
     Spread,
     Uncertainty,
     ecs_levels,
@@ -75,23 +73,44 @@ def repeated_uncertainty(
     effects = [
         ecs_levels(agreement, drawn) for agreement, drawn in zip(agreements, draws, strict=True)
     ]
+    # Over the repetitions that have a score; their replicates are summed draw by draw
+    pas, ecs = dict(each[0].pas), dict(each[0].ecs_fixed)
+    for key in pas:
+        spreads = [one.pas[key] for one in each]
+        known = [at for at, spread in enumerate(spreads) if not math.isnan(spread.value)]
+        if known:
+            pas[key] = pas_spread(
+                place_of(key, agreements[0], draws[0]),
+                known_mean(spread.value for spread in spreads),
+                mean_rows([levels[at][key] for at in known]),
+                n=max(spreads[at].n for at in known),
+            )
+
+    for key, first in each[0].ecs_fixed.items():
+        spreads = [one.ecs_fixed[key] for one in each]
+        values = [spread.value for spread in spreads if not math.isnan(spread.value)]
+        rows = []
+        for spread, effect in zip(spreads, effects, strict=True):
+            row = effect[key][1]
+            if row is not None and not math.isnan(spread.value):
+                rows.append(row)
+
+        if values and rows:
+            ecs[key] = ecs_spread(
+                place_of(key, agreements[0], draws[0]),
+                math.fsum(values) / len(values),
+                mean_rows(rows),
+                n=max(spread.n for spread in spreads),
+            )
+        elif values:
+            value = math.fsum(values) / len(values)
+            ecs[key] = Spread(
+                value=value, se=NAN, n=first.n, method=first.method, reason=first.reason
+            )
+
     return Repetitions(
-        pas={
-            key: _pas_mean(
-                place_of(key, agreements[0], draws[0]),
-                [one.pas[key] for one in each],
-                [level[key] for level in levels],
-            )
-            for key in each[0].pas
-        },
-        ecs_fixed={
-            key: _ecs_mean(
-                place_of(key, agreements[0], draws[0]),
-                [sure.ecs_fixed[key] for sure in each],
-                [effect[key][1] for effect in effects],
-            )
-            for key in each[0].ecs_fixed
-        },
+        pas=pas,
+        ecs_fixed=ecs,
         ecs_new=_jackknife(agreements),
         noise_ceiling=known_mean(sure.noise_ceiling for sure in each),
         ecs_ceiling={
@@ -112,34 +131,6 @@ def one_repetition(agreement: Agreement, sure: Uncertainty) -> Repetitions:
         ecs_ceiling=sure.ecs_ceiling,
         each=(sure,),
     )
-
-
-def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
-    """Over the repetitions that have a score. Their replicates are summed draw by draw."""
-    known = [at for at, spread in enumerate(spreads) if not math.isnan(spread.value)]
-    if not known:
-        return spreads[0]
-    value = known_mean(spread.value for spread in spreads)
-    n = max(spreads[at].n for at in known)
-    return pas_spread(place, value, mean_rows([levels[at] for at in known]), n=n)
-
-
-def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Spread:
-    """As for one repetition, from the replicates of the mean."""
-    values = [spread.value for spread in spreads if not math.isnan(spread.value)]
-    if not values:
-        return spreads[0]
-    value = math.fsum(values) / len(values)
-    known = []
-    for spread, row in zip(spreads, rows, strict=True):
-        if row is not None and not math.isnan(spread.value):
-            known.append(row)
-
-    if not known:
-        first = spreads[0]
-        return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
-
-    return ecs_spread(place, value, mean_rows(known), n=max(spread.n for spread in spreads))
 
 
 def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:

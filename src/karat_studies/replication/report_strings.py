@@ -172,12 +172,17 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     inside = match["inside"]
     outside = plain[: match.start()] + ";" + plain[match.end("value") :]
     sizes = _sizes(f"{inside or ''};{outside}")
-    if inside is not None:
-        dfs = _degrees(kind, inside, text)
-    else:
-        dfs = _degrees_beside(kind, plain[match.end() :])
+    dfs = _degrees(kind, inside, plain[match.end() :], text)
+    words = _own_words(plain, match)
+    relation, p, p_decimals = ("ns" if _NOT.search(words) else None), None, 0
+    printed = _P.search(words)
+    if printed is not None:
+        relation = {"<=": "≤", ">=": "≥"}.get(printed["relation"], printed["relation"])
+        p = _number(printed, "p", text) / (100 if printed["percent"] else 1)
+        p_decimals = _decimals(printed["p"]) + 2 * bool(printed["percent"])
+        if not 0 <= p <= 1:
+            raise ValueError(f"reported: p must be between 0 and 1, got {p:g} in {text!r}")
 
-    relation, p, p_decimals = _p_value(_own_words(plain, match), text)
     statistic = _number(match, "value", text)
     if kind == "r" and abs(statistic) > 1:
         raise ValueError(f"reported: r must be between −1 and 1, got {statistic:g} in {text!r}")
@@ -260,11 +265,23 @@ def _sizes(text: str) -> dict[str, int]:
     return sizes | ({"": next(iter(total))} if len(total) == 1 else {})
 
 
-def _degrees(kind: str, inside: str, text: str) -> tuple[float, ...]:
+def _degrees(kind: str, inside: str | None, behind: str, text: str) -> tuple[float, ...]:
+    """Those in brackets; else those printed after the value, before the next statistic, if they
+    fit.
+    """
+    wanted = 2 if kind == "F" else 1
+    if inside is None:
+        after = _STATISTIC.search(behind)
+        match = _DF.search(behind[: after.start()] if after is not None else behind)
+        if match is None or kind in {"U", "z"}:
+            return ()
+        found = (match["one"] or match["first"], match["two"] or match["second"])
+        df = tuple(float(one) for one in found if one)
+        return df if len(df) == wanted else ()
+
     without = _SIZE.sub("", re.sub(r"\bdf\s*=\s*", "", inside, flags=re.IGNORECASE))
     if kind == "U":  # anything after U is the sizes of the groups
         return ()
-    wanted = 2 if kind == "F" else 1
     df = _degrees_in(without, inside, text)
     if len(df) > wanted:  # `F(1, 1,234)`
         df = _degrees_in(
@@ -288,35 +305,6 @@ def _degrees_in(without: str, inside: str, text: str) -> tuple[float, ...]:
         raise ValueError(
             f"reported: cannot read degrees of freedom in '({inside})' of {text!r}"
         ) from None
-
-
-def _degrees_beside(kind: str, behind: str) -> tuple[float, ...]:
-    """Degrees of freedom printed after the value, before the next statistic; none if they do not
-    fit.
-    """
-    after = _STATISTIC.search(behind)
-    match = _DF.search(behind[: after.start()] if after is not None else behind)
-    if match is None or kind in {"U", "z"}:
-        return ()
-    df = tuple(
-        float(text)
-        for text in (match["one"] or match["first"], match["two"] or match["second"])
-        if text
-    )
-    if len(df) == (2 if kind == "F" else 1):
-        return df
-    return ()
-
-
-def _p_value(words: str, text: str) -> tuple[str | None, float | None, int]:
-    printed = _P.search(words)
-    if printed is None:
-        return ("ns" if _NOT.search(words) else None), None, 0
-    p = _number(printed, "p", text) / (100 if printed["percent"] else 1)
-    if not 0 <= p <= 1:
-        raise ValueError(f"reported: p must be between 0 and 1, got {p:g} in {text!r}")
-    relation = {"<=": "≤", ">=": "≥"}.get(printed["relation"], printed["relation"])
-    return relation, p, _decimals(printed["p"]) + 2 * bool(printed["percent"])
 
 
 def _number(match: re.Match[str], name: str, text: str) -> float:

@@ -162,9 +162,35 @@ def replicate_test(
         if rows.kind in {"correlation", "spearman"}:
             return _correlations(rows, weights, convention)
         if rows.kind == "mannwhitney":
-            return _mann_whitney(rows, weights, convention)
+            values = _Sorted(rows.values)
+            first, second = (
+                values.counted(weights, rows.units, rows.groups == level) for level in (0, 1)
+            )
+            n1, n2 = (_positive(side.sum(axis=1)) for side in (first, second))
+            below = np.cumsum(second, axis=1) - second / 2
+            u = (first * below).sum(axis=1) + 0 * n1 * n2
+            tie_term = _tie_term(first + second)
+            r = effects.rank_biserial(u, n1, n2)
+            d = np.asarray(effects.to_cohens_d("mannwhitney", r, convention=convention))
+            log_bf = ranks.log_bf10_mann_whitney(u, n1, n2, method="asymptotic", tie_term=tie_term)
+            return Replicates(statistic=u, log_bf=np.asarray(log_bf), d=d)
+
         if rows.kind == "wilcoxon":
-            return _wilcoxon(rows, weights, convention)
+            apart = ties_merged(rows.values, largest=rows.scale)
+            there = apart != 0
+            size, positive, units = np.abs(apart[there]), apart[there] > 0, rows.units[there]
+            ranked = _Sorted(size)
+            every = ranked.counted(weights, units, np.ones(size.size, dtype=bool))
+            n = _positive(every.sum(axis=1))
+            place = np.cumsum(every, axis=1) - (every - 1) / 2
+            above = (place * ranked.counted(weights, units, positive)).sum(axis=1)
+            spread = np.sqrt(_positive(n * (n + 1) * (2 * n + 1) / 24 - _tie_term(every) / 48))
+            z = (above - n * (n + 1) / 4) / spread
+            r = _whole_at_one(z * spread / (n * (n + 1) / 4))
+            d = np.asarray(effects.to_cohens_d("wilcoxon", r, convention=convention))
+            log_bf = bayes.log_bf10_z(z, 3 * n / np.pi)
+            return Replicates(statistic=z, log_bf=np.asarray(log_bf), d=d)
+
         return _means(rows, weights, method, convention)
 
 
@@ -255,8 +281,21 @@ def _of_t(kind: str, t: Floats, n1: Floats, n2: Floats | None, convention: str) 
 
 def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicates:
     assert rows.against is not None
-    if rows.kind == "spearman":
-        n, first, second, both = _rank_sums(rows, weights)
+    if rows.kind == "spearman":  # the ranks within each replicate
+        drawn = weights[:, rows.units]
+        n = drawn.sum(axis=1)
+        everybody = np.ones(rows.values.size, dtype=bool)
+        away = []
+        for part in (rows.values, rows.against):
+            values = _Sorted(part)
+            every = values.counted(weights, rows.units, everybody)
+            place = np.cumsum(every, axis=1) - (every - 1) / 2
+            away.append(place[:, values.inverse] - (n[:, None] + 1) / 2)
+
+        first, second, both = (
+            np.einsum("ij,ij,ij->i", drawn, away[left], away[right])
+            for left, right in ((0, 0), (1, 1), (0, 1))
+        )
     else:
         n, first, second, both = _cross_sums(rows, weights)
 
@@ -275,34 +314,6 @@ def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicate
 def _whole_at_one(r: Floats) -> Floats:
     """Corrects a rounded 1: an r of 1 has no d, one of 1 − 10⁻¹⁶ would have 10⁸."""
     return np.where(np.abs(r) > 1 - ROUNDING, np.sign(r), r)
-
-
-def _mann_whitney(rows: TestRows, weights: Floats, convention: str) -> Replicates:
-    values = _Sorted(rows.values)
-    first, second = (values.counted(weights, rows.units, rows.groups == level) for level in (0, 1))
-    n1, n2 = (_positive(side.sum(axis=1)) for side in (first, second))
-    below = np.cumsum(second, axis=1) - second / 2
-    u = (first * below).sum(axis=1) + 0 * n1 * n2
-    tie_term = _tie_term(first + second)
-    d = effects.to_cohens_d("mannwhitney", effects.rank_biserial(u, n1, n2), convention=convention)
-    log_bf = ranks.log_bf10_mann_whitney(u, n1, n2, method="asymptotic", tie_term=tie_term)
-    return Replicates(statistic=u, log_bf=np.asarray(log_bf), d=np.asarray(d))
-
-
-def _wilcoxon(rows: TestRows, weights: Floats, convention: str) -> Replicates:
-    values = ties_merged(rows.values, largest=rows.scale)
-    there = values != 0
-    size, positive, units = np.abs(values[there]), values[there] > 0, rows.units[there]
-    ranked = _Sorted(size)
-    every = ranked.counted(weights, units, np.ones(size.size, dtype=bool))
-    n = _positive(every.sum(axis=1))
-    place = np.cumsum(every, axis=1) - (every - 1) / 2
-    above = (place * ranked.counted(weights, units, positive)).sum(axis=1)
-    spread = np.sqrt(_positive(n * (n + 1) * (2 * n + 1) / 24 - _tie_term(every) / 48))
-    z = (above - n * (n + 1) / 4) / spread
-    r = _whole_at_one(z * spread / (n * (n + 1) / 4))
-    d = np.asarray(effects.to_cohens_d("wilcoxon", r, convention=convention))
-    return Replicates(statistic=z, log_bf=np.asarray(bayes.log_bf10_z(z, 3 * n / np.pi)), d=d)
 
 
 def _tie_term(counted: Floats) -> Floats:
@@ -376,26 +387,6 @@ def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats
         )
         both[at] = _squares(x, y, drawn, 0.0)
 
-    return n, first, second, both
-
-
-def _rank_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same for the ranks within each replicate."""
-    assert rows.against is not None
-    drawn = weights[:, rows.units]
-    n = drawn.sum(axis=1)
-    everybody = np.ones(rows.values.size, dtype=bool)
-    away = []
-    for part in (rows.values, rows.against):
-        values = _Sorted(part)
-        every = values.counted(weights, rows.units, everybody)
-        place = np.cumsum(every, axis=1) - (every - 1) / 2
-        away.append(place[:, values.inverse] - (n[:, None] + 1) / 2)
-
-    pairs = ((0, 0), (1, 1), (0, 1))
-    first, second, both = (
-        np.einsum("ij,ij,ij->i", drawn, away[left], away[right]) for left, right in pairs
-    )
     return n, first, second, both
 
 

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from karat.stats import special
 from karat_studies.replication._inputs import Floats, percentiles_of_level, z_of_level
@@ -237,7 +236,19 @@ def pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
     places: dict[FindingId, list[int]] = {}
     for at, score in enumerate(tests):
         places.setdefault(score.test.finding_id, []).append(at)
-    findings = {key: _pool_one(scores[:, own], weights[own]) for key, own in places.items()}
+    findings: dict[FindingId, Floats] = {}
+    for key, own in places.items():
+        if len(own) == 1:
+            findings[key] = scores[:, own[0]]
+            continue
+
+        z = np.arctanh(np.clip(2 * scores[:, own] - 1, -(1 - CLAMP), 1 - CLAMP))
+        there = ~np.isnan(z)
+        mass = there * (weights[own] if weights[own].sum() > 0 else np.ones(len(own)))
+        with np.errstate(invalid="ignore"):
+            mean = (np.where(there, z, 0.0) * mass).sum(axis=1) / mass.sum(axis=1)
+        findings[key] = np.asarray((np.tanh(mean) + 1) / 2)
+
     nested: dict[str, list[Floats]] = {}
     for key, values in findings.items():
         nested.setdefault(key[0], []).append(values)
@@ -250,17 +261,6 @@ def pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
     pooled.update({("domain", name): mean_rows(values) for name, values in domains.items() if name})
     pooled[WHOLE] = mean_rows(list(studies.values()))
     return pooled
-
-
-def _pool_one(scores: Floats, weights: Floats) -> Floats:
-    if scores.shape[1] == 1:
-        return scores[:, 0]
-    z = np.arctanh(np.clip(2 * scores - 1, -(1 - CLAMP), 1 - CLAMP))
-    there = ~np.isnan(z)
-    mass = there * (weights if weights.sum() > 0 else np.ones_like(weights))
-    total = mass.sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((np.tanh((np.where(there, z, 0.0) * mass).sum(axis=1) / total) + 1) / 2)
 
 
 def mean_rows(rows: Sequence[Floats]) -> Floats:
@@ -482,32 +482,24 @@ def _log_bf_at(score: TestScore, effect: float) -> float:
     if kind in SHARE_KINDS:
         return float(log_bf10_of(kind, side, round(effect * side.n1), method=score.method))
     if kind == "contingency":
-        table = _table_with(np.asarray(side.table, dtype=np.float64), effect)
-        return float(gunel_dickey(table[..., None], 1.0, score.method)[0])
+        # The table with the same margins and this log odds ratio; its cells need not be whole
+        table = np.asarray(side.table, dtype=np.float64)
+        (r1, r2), c1 = table.sum(axis=1), table[:, 0].sum()
+        low, high = max(0.0, c1 - r2), min(r1, c1)
+        for _ in range(200):
+            a = (low + high) / 2
+            cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.log(cells)
+
+            now = float(logs[0, 0] + logs[1, 1] - logs[0, 1] - logs[1, 0])
+            if now < effect:
+                low = a
+            else:
+                high = a
+
+        return float(gunel_dickey(cells[..., None], 1.0, score.method)[0])
 
     statistic, _ = statistic_of(kind, side, np.array([effect]))
     method = "asymptotic" if kind in RANK_KINDS else score.method
     return float(np.asarray(log_bf10_of(kind, side, statistic, method=method))[0])
-
-
-def _table_with(table: Floats, log_or: float) -> npt.NDArray[np.float64]:
-    """The table with the same margins and this log odds ratio; its cells need not be whole."""
-    (r1, r2), c1 = table.sum(axis=1), table[:, 0].sum()
-    low, high = max(0.0, c1 - r2), min(r1, c1)
-    for _ in range(200):
-        a = (low + high) / 2
-        cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            now = float(
-                np.log(cells[0, 0])
-                + np.log(cells[1, 1])
-                - np.log(cells[0, 1])
-                - np.log(cells[1, 0])
-            )
-
-        if now < log_or:
-            low = a
-        else:
-            high = a
-
-    return cells

@@ -211,7 +211,20 @@ class RecordedTurns:
             return reply
         before = [self.find(sample.id, number, condition, repetition) for number in range(turn)]
         programs = [self.rows[past].reply.program if past is not None else None for past in before]
-        answer = _executed_answer([*programs, reply.program], sample.detail.get("table"))
+        history: list[tuple[Any, Any]] = []
+        value: float | bool | str | ExecutionError = ""
+        for text in [*programs, reply.program]:
+            program = parse_program(text or "")
+            value = execute(program, sample.detail.get("table"), history)
+            history.append((program, None if isinstance(value, ExecutionError) else value))
+
+        if isinstance(value, ExecutionError):
+            answer = ""
+        elif isinstance(value, bool):
+            answer = "yes" if value else "no"
+        else:
+            answer = value if isinstance(value, str) else repr(float(value))
+
         return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
 
     def census(
@@ -706,23 +719,3 @@ def _hint(
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _executed_answer(programs: Sequence[str | None], table: Any) -> str:
-    """The value of the last program, given the programs of earlier turns (None: no program); "" if
-    there is none.
-    """
-    history: list[tuple[Any, Any]] = []
-    value: float | bool | str | ExecutionError = ""
-    for text in programs:
-        program = parse_program(text or "")
-        value = execute(program, table, history)
-        history.append((program, None if isinstance(value, ExecutionError) else value))
-
-    if isinstance(value, ExecutionError):
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    return repr(float(value))

@@ -26,7 +26,6 @@ from karat_studies.kinds.study.columns import (
 from karat_studies.kinds.study.format import (
     Answered,
     Arm,
-    Groups,
     Relabelled,
     StudyFile,
     Task,
@@ -196,11 +195,7 @@ def _check_groups(
                 checked.fault(where, f"'{column}' is never '{name}'{did_you_mean(name, possible)}")
                 good = False
 
-    return _check_factors(checked, test, groups, place) and good
-
-
-def _check_factors(checked: Found, test: Test, groups: Groups, place: Place) -> bool:
-    """The other columns of a factorial design."""
+    # The other columns of a factorial design
     factors, wrong = test.factors or {}, ""
     if factors and test.statistic_kind != "anova":
         wrong = f"are the other columns of an anova or an interaction; this is a {test.kind}"
@@ -221,7 +216,7 @@ def _check_factors(checked: Found, test: Test, groups: Groups, place: Place) -> 
 
     if wrong:
         checked.fault((*place, "factors"), wrong)
-    return not wrong
+    return good and not wrong
 
 
 def _possible(

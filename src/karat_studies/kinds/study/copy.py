@@ -181,7 +181,18 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
             second or "against": other.tolist(),
         }
     elif test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
-        apart = _apart(test.kind, human)
+        # Differences with the given t, or with signed ranks as close to z as ranks allow
+        n = round(human.n1)
+        if test.kind != "wilcoxon":
+            apart = np.asarray(_pattern(n) + human.statistic / math.sqrt(n))
+        else:
+            spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+            left = round(min(max(human.statistic * spread + n * (n + 1) / 4, 0), n * (n + 1) / 2))
+            apart = -np.arange(1.0, n + 1)
+            for rank in range(n, 0, -1):
+                if rank <= left:
+                    apart[rank - 1], left = rank, left - rank
+
         if second is not None or test.against is None:
             reference = 0.0
         else:
@@ -209,21 +220,6 @@ def _pattern(n: int) -> Floats:
 
     if n > 1:
         return np.asarray(values / values.std(ddof=1))
-    return values
-
-
-def _apart(kind: str, human: Side) -> Floats:
-    """Differences with a given t, or with signed ranks as close to z as ranks allow."""
-    n = round(human.n1)
-    if kind != "wilcoxon":
-        return np.asarray(_pattern(n) + human.statistic / math.sqrt(n))
-    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    left = round(min(max(human.statistic * spread + n * (n + 1) / 4, 0), n * (n + 1) / 2))
-    values = -np.arange(1.0, n + 1)
-    for rank in range(n, 0, -1):
-        if rank <= left:
-            values[rank - 1], left = rank, left - rank
-
     return values
 
 
@@ -383,7 +379,14 @@ def _answers(study: StudyFile) -> CopyTest:
     usable = sum(score.test.human.missing is None for score in scores)
     unordered = []
     for test, other in zip(tests, again, strict=True):
-        if not _alike(test.agent, other.agent):
+        # Equal up to rounding: a sum in another order has other last digits
+        sides = (test.agent, other.agent)
+        missing = [side.missing is not None for side in sides]
+        one, two = map(_flat, sides)
+        alike = all(missing)
+        if not any(missing) and len(one) == len(two):
+            alike = np.allclose(one, two, rtol=_ROUNDED, atol=_ROUNDED, equal_nan=True)
+        if not alike:
             unordered.append(_label(test))
 
     return CopyTest(
@@ -393,16 +396,6 @@ def _answers(study: StudyFile) -> CopyTest:
         apart=tuple(wrong),
         unordered=tuple(unordered),
     )
-
-
-def _alike(one: Side, other: Side) -> bool:
-    """Equal up to rounding: a sum in another order has other last digits."""
-    if one.missing is not None or other.missing is not None:
-        return one.missing is not None and other.missing is not None
-    numbers = _flat(one), _flat(other)
-    if len(numbers[0]) != len(numbers[1]):
-        return False
-    return np.allclose(*numbers, rtol=_ROUNDED, atol=_ROUNDED, equal_nan=True)
 
 
 def _flat(side: Side) -> list[float]:

@@ -599,65 +599,47 @@ def check_patterns(numbers: Numbers, text: str) -> bool:
     levels = levels_of(test, numbers.arms) or [
         Level(n=test.human.n, k=test.human.k, mean=test.human.mean)
     ]
-    return any(
-        [
-            _check_shares(numbers, levels, text),
-            _check_k_of_n(numbers, levels, text),
-            _check_means(numbers, levels, text),
-        ]
-    )
-
-
-def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
-    printed = [match[1] for match in _SHARE.finditer(text)]
+    quoted, there = excerpt(text, 60), False
+    shown = [match[1] for match in _SHARE.finditer(text)]
     shares = [100 * level.k / level.n for level in levels if level.k is not None and level.n]
-    if len(shares) != len(levels) or len(printed) != len(shares):
-        return False
-    good = any(
-        all(
-            abs(share - float(shown)) <= 0.5 * 10.0 ** -len(shown.partition(".")[2]) + 1e-6
-            for share, shown in pairs
+    if len(shares) == len(levels) == len(shown):
+        there = True
+        good = any(
+            all(
+                abs(share - float(one)) <= 0.5 * 10.0 ** -len(one.partition(".")[2]) + 1e-6
+                for share, one in zip(shares, order, strict=True)
+            )
+            for order in _orders(shown)
         )
-        for pairs in (list(zip(shares, order, strict=True)) for order in _orders(printed))
-    )
-    if not good:
         listing = ", ".join(f"{round(share, 2):g} %" for share in shares)
-        message = f"counts give {listing}, but '{excerpt(text, 60)}' is printed"
-        if numbers.test.use is not None and numbers.test.reason is not None:
+        message = f"counts give {listing}, but '{quoted}' is printed"
+        if not good and test.use is not None and test.reason is not None:
             numbers.notes.append(message)
-        else:
+        elif not good:
             numbers.fault(
                 f"{message}; fix the numbers, or say which to use: `use:` with a `reason`"
             )
 
-    return True
-
-
-def _check_k_of_n(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
-    printed = [(int(match[1]), int(match[2])) for match in _COUNT.finditer(text)]
+    pairs = [(int(match[1]), int(match[2])) for match in _COUNT.finditer(text)]
     counts = [(level.k, level.n) for level in levels if level.k is not None]
-    if len(printed) != len(levels) or len(counts) != len(levels):
-        return False
-    if not any(list(order) == counts for order in _orders(printed)):
-        shown = ", ".join(f"{k} of {n}" for k, n in counts)
-        numbers.fault(f"the counts are {shown}, but '{excerpt(text, 60)}' is printed")
+    if len(pairs) == len(counts) == len(levels):
+        there = True
+        if not any(list(order) == counts for order in _orders(pairs)):
+            listing = ", ".join(f"{k} of {n}" for k, n in counts)
+            numbers.fault(f"the counts are {listing}, but '{quoted}' is printed")
 
-    return True
-
-
-def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
-    """Reads `M = 2.33`, `2.33 (0.49)` with the standard deviation, and `2.33 (0.49) of 5`."""
+    # `M = 2.33`, `2.33 (0.49)` with the standard deviation, and `2.33 (0.49) of 5`
     own = [(level.mean, level.sd) for level in levels if level.mean is not None]
-    printed = [match.groupdict() for match in _MEAN_SD.finditer(text)] or [
+    means = [match.groupdict() for match in _MEAN_SD.finditer(text)] or [
         match.groupdict() for match in _MEAN.finditer(text)
     ]
-    if len(own) != len(levels) or len(printed) != len(own) or not own:
-        return False
-    if not any(all(map(_same_mean, own, order)) for order in _orders(printed)):
-        means = ", ".join(f"{mean:g}" if sd is None else f"{mean:g} ({sd:g})" for mean, sd in own)
-        numbers.fault(f"the means are {means}, but '{excerpt(text, 60)}' is printed")
+    if own and len(means) == len(own) == len(levels):
+        there = True
+        if not any(all(map(_same_mean, own, order)) for order in _orders(means)):
+            listing = ", ".join(f"{m:g}" if sd is None else f"{m:g} ({sd:g})" for m, sd in own)
+            numbers.fault(f"the means are {listing}, but '{quoted}' is printed")
 
-    return True
+    return there
 
 
 def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str | None]) -> bool:

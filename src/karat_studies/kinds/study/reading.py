@@ -202,9 +202,11 @@ class _Reader(msgspec.Struct):
         else:
             rounds = None
 
-        arms = {
-            name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))
-        }
+        raw_arms = values.get("arms")
+        if not isinstance(raw_arms, Mapping):
+            raw_arms = {}
+
+        arms = {name: self.part(Arm, raw, ("arms", name)) for name, raw in raw_arms.items()}
         good = {}
         for name, arm in arms.items():
             if arm is not None:
@@ -397,12 +399,6 @@ class _Reader(msgspec.Struct):
 
 def _leads_out(path: str) -> bool:
     return PurePath(path).is_absolute() or ".." in PurePath(path).parts
-
-
-def _pairs(values: object) -> list[tuple[str, object]]:
-    if isinstance(values, Mapping):
-        return list(values.items())
-    return []
 
 
 def _listed(values: object) -> list[object]:

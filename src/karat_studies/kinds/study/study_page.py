@@ -191,13 +191,29 @@ def _tests(
         first = next((result.repetitions[0] for _, result in results if result.repetitions), None)
         human = _side(test.kind, None if first is None else first.human)
         rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
-        rows += [_result(part, color, result) for color, result in results]
+        for color, result in results:
+            agent = result.repetitions[0].agent if result.repetitions else None
+            statistic, evidence, effect, d = _side(test.kind, agent)
+            if len(result.repetitions) > 1:
+                d = Number(result.d_agent, signed=True)
+            pas: Cell = pas_cell(result.pas, color)
+            said = agent is not None and result.reason in agent.reasons
+            if result.pas.value is None and result.reason and not said:
+                pas = Text(formats.UNKNOWN, below=result.reason)
+
+            direction = _direction(
+                result.same_direction, opposed=result.opposed, decisive=result.decisive
+            )
+            scores: tuple[Cell, ...] = (statistic, evidence, effect, d, pas)
+            cells = (*scores, direction, coverage_cell(result.coverage))
+            rows.append(Row(name=named(part.conditions[color]), color=color, cells=cells))
+
         again += _again(part, own, results)
 
     if len(tests) > 1:
         rows.append(Group("pooled over its tests"))
         for color, finding in sides:
-            pas: Cell = pas_cell(finding.pas, color)
+            pas = pas_cell(finding.pas, color)
             if finding.pas.value is None and finding.reason:
                 pas = Text(formats.UNKNOWN, below=finding.reason)
             directed = formats.count(finding.tests_directed)
@@ -219,28 +235,6 @@ def _tests(
 
     if (left := len(tests) - _MOST_TESTS) > 0:
         yield Note(texts=(f"{formats.plural(left, 'further test')} left out.",), tone="quiet")
-
-
-def _result(part: StudySummary, color: int, test: TestResult) -> Row:
-    if test.repetitions:
-        row = test.repetitions[0]
-    else:
-        row = None
-
-    statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
-    if len(test.repetitions) > 1:
-        own = Number(test.d_agent, signed=True)
-    pas: Cell = pas_cell(test.pas, color)
-    if (
-        test.pas.value is None
-        and test.reason
-        and not (row is not None and test.reason in row.agent.reasons)
-    ):
-        pas = Text(formats.UNKNOWN, below=test.reason)
-
-    direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
-    cells = (statistic, evidence, effect, own, pas, direction, coverage_cell(test.coverage))
-    return Row(name=named(part.conditions[color]), color=color, cells=cells)
 
 
 def _again(

@@ -256,13 +256,22 @@ def _feature(part: Turns, name: str) -> Feature | None:
             _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value))
         )
 
-    ordinal = kinds <= {bool, int}
-    if ordinal:
+    correlation = None
+    if kinds <= {bool, int}:
         numbers = np.array([float(value) for value in ordered])
-        correlation = _correlation(part, right, numbers[codes])
-    else:
-        numbers = np.empty(0)
-        correlation = None
+        # Pearson's, weighted, over the turns that have both
+        second = numbers[codes]
+        there = ~np.isnan(right) & ~np.isnan(second)
+        weights = part.base.weights[part.sample][there]
+        if weights.sum() > 0:
+            x, y = (
+                column[there] - np.average(column[there], weights=weights)
+                for column in (right, second)
+            )
+            # Sums of products, not matrix products, whose last digit differs between processors.
+            scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
+            if scale > 1e-12:
+                correlation = known(float((weights * (x * y)).sum()) / scale)
 
     if kinds == {bool} and len(parts) == 2:
         # The last group's rate minus the first one's.
@@ -282,22 +291,6 @@ def _feature(part: Turns, name: str) -> Feature | None:
         correlation=correlation,
         difference=difference,
     )
-
-
-def _correlation(part: Turns, first: Floats, second: Floats) -> float | None:
-    """Pearson's, weighted, over the turns that have both."""
-    there = ~np.isnan(first) & ~np.isnan(second)
-    weights = part.base.weights[part.sample][there]
-    if not weights.sum() > 0:
-        return None
-    x, y = (
-        column[there] - np.average(column[there], weights=weights) for column in (first, second)
-    )
-    # Sums of products, not matrix products, whose last digit differs between processors.
-    scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
-    if scale > 1e-12:
-        return known(float((weights * (x * y)).sum()) / scale)
-    return None
 
 
 def _ratio(values: Floats, part: Turns, samples: Ints | None = None) -> ClusteredRatio:

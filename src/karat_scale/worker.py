@@ -341,7 +341,15 @@ class WorkerSide:
             if self._workspaces is not None:
                 self._workspaces.continue_after(trial, number)
 
-        self._due.extend(map(self._job, request.jobs))
+        for job in request.jobs:
+            condition = self._conditions[job.trial.condition.name]  # this machine's form of it
+            own = msgspec.structs.replace(job.trial, condition=condition)
+            if job.attempt > 1:
+                self._due.append(Job(own, job.attempt, job.kept))
+            else:
+                self._saved[own.id] = job.kept
+                self._due.append(Job(own))
+
         if request.draining and (self._due or not self._draining.is_set()):
             self._draining.set()
             self._outbox.content.returned += [job.trial.id for job in self._due]
@@ -359,16 +367,6 @@ class WorkerSide:
     def last(self) -> Finished:
         """What was not delivered, after the end."""
         return self._outbox.take_now()
-
-    def _job(self, job: Job) -> Job:
-        """The same, under this machine's form of the condition."""
-        trial = msgspec.structs.replace(
-            job.trial, condition=self._conditions[job.trial.condition.name]
-        )
-        if job.attempt > 1:
-            return Job(trial, job.attempt, job.kept)
-        self._saved[trial.id] = job.kept
-        return Job(trial)
 
     def _start_more(self) -> None:
         while (

@@ -331,11 +331,14 @@ class _Reading:
         """
         inside = []
         for quantity in self._inside(start, end):
-            if (
-                (quantity.number, quantity.bare) not in self._asked
-                and not quantity.part_of_word
-                and not (quantity.bare and self._names_a_day_or_item(quantity))
-            ):
+            if quantity.part_of_word or (quantity.number, quantity.bare) in self._asked:
+                continue
+            near = max(0, quantity.start - 12)
+            at_start = _LINE_START.search(self.prose, near, quantity.start)
+            label = _LABELLED.search(self.prose, near, quantity.start)
+            item = at_start and _ITEM_GOES_ON.match(self.prose, quantity.end)
+            day = quantity.number <= 31 and _MONTH.search(self.prose, near, quantity.start)
+            if not quantity.bare or not (label or item or day):
                 inside.append(quantity)
 
         values = [quantity for quantity in inside if not quantity.remark]
@@ -345,17 +348,6 @@ class _Reading:
                 found.append(quantity)
 
         return found
-
-    def _names_a_day_or_item(self, quantity: Quantity) -> bool:
-        near = max(0, quantity.start - 12)
-        if _LABELLED.search(self.prose, near, quantity.start):
-            return True
-        if _LINE_START.search(self.prose, near, quantity.start) and _ITEM_GOES_ON.match(
-            self.prose, quantity.end
-        ):
-            return True
-
-        return quantity.number <= 31 and _MONTH.search(self.prose, near, quantity.start) is not None
 
     def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
         candidates = self._candidates(start, end)

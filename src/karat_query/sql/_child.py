@@ -225,7 +225,14 @@ def _stream(question: JsonObject) -> JsonObject:
         described = empty.execute(f"DESCRIBE {sql}").fetchall()
         _check_names([row[0] for row in described])
         tree = _tree(empty, sql)
-        _say({"needed": _needed(tree, tables), "samples": _samples_wanted(tree)})
+        # The tables that it may read: all if it cannot be analysed, or names one in a text
+        needed, nodes = list(tables), list(_walk(tree))
+        called = {str(node.get("function_name", "")) for node in nodes}
+        if not tree.get("error", True) and not called & {"query", "query_table"}:
+            read = {str(node.get("table_name", "")).lower() for node in nodes}
+            needed = [name for name in tables if name.lower() in read]
+
+        _say({"needed": needed, "samples": _samples_wanted(tree)})
         sys.stdout.flush()
 
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -284,16 +291,6 @@ def _lock(connection: duckdb.DuckDBPyConnection, *, leave: str | None = None) ->
     for setting, value in _LOCKS:
         if setting != leave:
             connection.execute(f"SET {setting} = {value}")
-
-
-def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> list[str]:
-    """The tables that a query may read: all if it cannot be analysed, or names one in a text."""
-    nodes = list(_walk(tree))
-    called = {str(node.get("function_name", "")) for node in nodes}
-    if tree.get("error", True) or called & {"query", "query_table"}:
-        return list(tables)
-    read = {str(node.get("table_name", "")).lower() for node in nodes}
-    return [name for name in tables if name.lower() in read]
 
 
 def _samples_wanted(tree: JsonObject) -> list[str] | None:

@@ -242,7 +242,16 @@ def log_bf10_contingency(
             f"got {prior:g}"
         )
 
-    y = _whole_tables(y, errors)
+    with np.errstate(invalid="ignore"):
+        bad = (y < 0) | (y != np.floor(y)) & ~np.isnan(y) | np.isinf(y)
+    wrong = bad.any(axis=(-1, -2)) | ((y == 0).all(axis=(-1, -2)))
+    if wrong.any() and (y.ndim == 2 or errors == "raise"):
+        value = "all are 0"
+        if bad.any():
+            value = f"got {float(y[bad].flat[0]):g}"
+
+        raise ValueError(f"table: must hold whole numbers of at least 0, not all 0; {value}")
+    y = np.where(wrong[..., None, None], np.nan, y)
     if fixed == "columns":
         y = np.swapaxes(y, -1, -2)
     shape = y.shape[:-2]
@@ -260,24 +269,6 @@ def log_bf10_contingency(
                 logs[start : start + BLOCK] = gunel_dickey(cells, prior, sampling)
 
     return unwrap(np.where(np.isnan(y).any(axis=(-1, -2)), np.nan, logs.reshape(shape)))
-
-
-def _whole_tables(y: Floats, errors: str) -> Floats:
-    """Tables with whole-number cells, not all 0; others raise, or are NaN among several."""
-    with np.errstate(invalid="ignore"):
-        bad = (y < 0) | (y != np.floor(y)) & ~np.isnan(y) | np.isinf(y)
-    wrong = bad.any(axis=(-1, -2)) | ((y == 0).all(axis=(-1, -2)))
-    if not wrong.any():
-        return y
-    if y.ndim == 2 or errors == "raise":
-        if bad.any():
-            value = f"got {float(y[bad].flat[0]):g}"
-        else:
-            value = "all are 0"
-
-        raise ValueError(f"table: must hold whole numbers of at least 0, not all 0; {value}")
-
-    return np.where(wrong[..., None, None], np.nan, y)
 
 
 def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:

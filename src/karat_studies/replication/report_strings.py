@@ -173,7 +173,16 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     outside = plain[: match.start()] + ";" + plain[match.end("value") :]
     sizes = _sizes(f"{inside or ''};{outside}")
     dfs = _degrees(kind, inside, plain[match.end() :], text)
-    words = _own_words(plain, match)
+    # The text up to the next statistic with degrees of freedom; if it has no p, the text before
+    behind = plain[match.end() :]
+    following = (one for one in _STATISTIC.finditer(behind) if one["inside"] is not None)
+    after = next(following, None)
+    words = behind if after is None else behind[: after.start()]
+    if not _P.search(words) and not _NOT.search(words):
+        before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
+        # a p there would belong to that statistic
+        words = "" if _STATISTIC.search(before) else before
+
     relation, p, p_decimals = ("ns" if _NOT.search(words) else None), None, 0
     printed = _P.search(words)
     if printed is not None:
@@ -226,25 +235,6 @@ def _otherwise_called(match: re.Match[str]) -> bool:
     degrees of freedom.
     """
     return match["name"] in {"T", "f"} and match["inside"] is None
-
-
-def _own_words(plain: str, match: re.Match[str]) -> str:
-    """The text up to the next statistic with degrees of freedom; if it has no p, the text
-    before.
-    """
-    behind = plain[match.end() :]
-    after = next(
-        (other for other in _STATISTIC.finditer(behind) if other["inside"] is not None), None
-    )
-    if after is not None:
-        own = behind[: after.start()]
-    else:
-        own = behind
-
-    if _P.search(own) or _NOT.search(own):
-        return own
-    before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
-    return "" if _STATISTIC.search(before) else before  # a p there would belong to that statistic
 
 
 def _sizes(text: str) -> dict[str, int]:

@@ -501,9 +501,14 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
             f"left out"
         )
 
-    numbers = {}
+    numbers: dict[str, float | None] = {}
     for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
-        numbers[target] = _number(cells.get(target))
+        cell, numbers[target] = cells.get(target), None
+        if isinstance(cell, (int, float, str)) and not isinstance(cell, bool):
+            with suppress(ValueError, OverflowError):
+                number = float(cell)
+                numbers[target] = number if 0 <= number < 1e15 else None
+
         if numbers[target] is None and cells.get(target) not in (None, ""):
             wrong.append(
                 f"'{columns[target]}' is {_shown(cells[target])}, expected a number of 0 or more: "
@@ -560,18 +565,6 @@ def _program(value: object) -> str | None:
         return text
 
     return _text(value) or None
-
-
-def _number(value: object) -> float | None:
-    try:
-        if not isinstance(value, bool) and isinstance(value, (int, float, str)):
-            number = float(value)
-        else:
-            number = -1.0
-    except (ValueError, OverflowError):
-        return None
-
-    return number if 0 <= number < 1e15 else None
 
 
 def _shown(value: object) -> str:

@@ -404,12 +404,11 @@ def check(
         else:
             _check_arm(checked, study, name, arm, whole=whole)
 
-    _check_types(checked, study)
+    _check_names(checked, study)
     _check_people(checked, study)
     columns_hold = not any(
         re.search(r"\.(fields|profile)\b", fault.place) for fault in checked.faults
     )
-    _check_ids(checked, study)
     shape = None
     if sql and columns_hold:
         try:
@@ -744,8 +743,8 @@ def _check_material(
             checked.fault(where, f"'{task.prompt}' does not say what {listed} of '{name}' is")
 
 
-def _check_types(checked: Checked, study: StudyFile) -> None:
-    """A column has one type in all arms."""
+def _check_names(checked: Checked, study: StudyFile) -> None:
+    """A column has one type in all arms, and an id one finding or test."""
     types: dict[str, tuple[str, str]] = {}
     for name, arm in study.arms.items():
         for column, field in arm.answered.items():
@@ -755,6 +754,24 @@ def _check_types(checked: Checked, study: StudyFile) -> None:
                     ("arms", name, "fields", column),
                     f"is a {field.type} here and a {kind} in arm '{first}'; "
                     "give one of them another name",
+                )
+
+    seen: set[tuple[str, str]] = set()
+    for at, finding in enumerate(study.findings):
+        key = (finding.sub_study, finding.id)
+        if key in seen:
+            checked.fault(
+                ("findings", at, "id"),
+                f"'{finding.id}' is the id of another finding (of this sub_study)",
+            )
+
+        seen.add(key)
+        tests = [test.id for test in finding.tests]
+        for number, test in enumerate(tests):
+            if test in tests[:number]:
+                checked.fault(
+                    ("findings", at, "tests", number, "id"),
+                    f"'{test}' is the id of another test of it",
                 )
 
 
@@ -832,23 +849,3 @@ def _profile_doubt(entry: object) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _check_ids(checked: Checked, study: StudyFile) -> None:
-    seen: set[tuple[str, str]] = set()
-    for at, finding in enumerate(study.findings):
-        key = (finding.sub_study, finding.id)
-        if key in seen:
-            checked.fault(
-                ("findings", at, "id"),
-                f"'{finding.id}' is the id of another finding (of this sub_study)",
-            )
-
-        seen.add(key)
-        tests = [test.id for test in finding.tests]
-        for number, test in enumerate(tests):
-            if test in tests[:number]:
-                checked.fault(
-                    ("findings", at, "tests", number, "id"),
-                    f"'{test}' is the id of another test of it",
-                )

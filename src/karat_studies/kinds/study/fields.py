@@ -389,7 +389,13 @@ def _in_prose(
     marks = list(_keys(_KEY_IN_PROSE, tuple(fields)).finditer(text))[-_MARKS:]
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
-        if fields[name].type in {"text", "rank"} or not _own(text, mark.start(), mine=mine):
+        before = text[max(0, mark.start() - 2 * _CLAUSE) : mark.start()]
+        if fields[name].type in {"text", "rank"} or _INTRODUCED.search(before):
+            continue
+        # Whether it is the participant's own answer, by the words before it
+        sentence = _SENTENCE_END.split(before[-_CLAUSE:])[-1]
+        lead = _CLAUSE_END.split(sentence)[-1]
+        if _SUPPOSED.search(sentence) or _NOT_OWN.search(lead) or (mine and not _MINE.search(lead)):
             continue
         end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
         clause = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
@@ -402,17 +408,6 @@ def _in_prose(
             answers.setdefault(name, []).append(value)
 
     return answers
-
-
-def _own(text: str, at: int, *, mine: bool) -> bool:
-    """Whether a key within a sentence is the participant's own answer, by the words before it."""
-    if _INTRODUCED.search(text[max(0, at - 2 * _CLAUSE) : at]):
-        return False
-    sentence = _SENTENCE_END.split(text[max(0, at - _CLAUSE) : at])[-1]
-    clause = _CLAUSE_END.split(sentence)[-1]
-    if _SUPPOSED.search(sentence) or _NOT_OWN.search(clause):
-        return False
-    return not mine or _MINE.search(clause) is not None
 
 
 # Before a key, and behind it: at the beginning of a line, also of a table's (`| choice | A |`);

@@ -474,6 +474,9 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
     return values
 
 
+_WITHOUT_FREE = {"welch", "mannwhitney", "wilcoxon", "variance_ratio"}
+
+
 def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:
     """Checks printed degrees of freedom and N against the file's, and against those that the group
     sizes give.
@@ -503,7 +506,17 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
         check_repeated(numbers, sizes, dfs)
         return
 
-    free = _free(test, printed, total, sum(map(len, test.cells)))
+    # The (last) degrees of freedom that fit the number of people, where it determines them
+    groups = sum(map(len, test.cells))
+    free: list[float] = []
+    if printed not in {"chi2", "z", "U"} and test.kind not in _WITHOUT_FREE:
+        if test.kind in {"ttest_ind", "correlation", "spearman"}:
+            free = [total - 2]
+        elif test.statistic_kind != "anova":
+            free = [total - 1]
+        elif groups > 1:
+            free = [total - groups]
+
     if free and dfs and dfs[-1] not in free:
         more = test.kind == "anova" and not test.factors and dfs[-1] < free[0]
         hint = " (if the design has other factors, name them in `factors`)" if more else ""
@@ -555,30 +568,6 @@ def is_repeated(sizes: Sequence[float], dfs: Sequence[float]) -> bool:
         and len(set(sizes)) == 1
         and tuple(dfs) == (groups - 1, (groups - 1) * (sizes[0] - 1))
     )
-
-
-def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
-    """The (last) degrees of freedom that fit the number of people; empty where it does not
-    determine them.
-    """
-    if printed in {"chi2", "z", "U"} or test.kind in {
-        "welch",
-        "mannwhitney",
-        "wilcoxon",
-        "variance_ratio",
-    }:
-        return []
-
-    if test.kind == "ttest_ind":
-        return [total - 2]
-    if test.statistic_kind == "anova":
-        if groups > 1:
-            return [total - groups]
-        return []
-
-    if test.kind in {"correlation", "spearman"}:
-        return [total - 2]
-    return [total - 1]
 
 
 _Value = TypeVar("_Value")

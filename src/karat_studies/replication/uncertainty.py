@@ -491,8 +491,8 @@ def _log_bf_at(score: TestScore, effect: float) -> float:
             cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.log(cells)
+                now = float(logs[0, 0] + logs[1, 1] - logs[0, 1] - logs[1, 0])
 
-            now = float(logs[0, 0] + logs[1, 1] - logs[0, 1] - logs[1, 0])
             if now < effect:
                 low = a
             else:

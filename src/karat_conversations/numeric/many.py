@@ -437,6 +437,7 @@ def _compare(
         exact[at] = np.rint(wanted) == np.rint(got)
         for row in at[_tied(wanted) | _tied(got)].tolist():
             exact[row] = round(float(e.number[row]), 5) == round(float(a.number[row]), 5)
+
     return {
         "numerical": numerical,
         "soft": close(e.number, a.number),

@@ -251,6 +251,7 @@ def log_bf10_contingency(
             value = f"got {float(y[bad].flat[0]):g}"
 
         raise ValueError(f"table: must hold whole numbers of at least 0, not all 0; {value}")
+
     y = np.where(wrong[..., None, None], np.nan, y)
     if fixed == "columns":
         y = np.swapaxes(y, -1, -2)

@@ -242,11 +242,11 @@ class _Plan:
         """
         values = np.full((len(weights), 3, len(self.run.scores)), np.nan)
         if self._reducer is not None:
+            if self.reasons:
+                return values
             tests = enumerate(self.run.scores)
             wanted = [(at, score) for at, score in tests if score.test.agent.missing is None]
             for drawn, own in zip(weights, values, strict=True):
-                if self.reasons:
-                    break
                 try:
                     columns = self._reducer(copied_rows(self.run.data, self.places, drawn))
                 except BadOption:

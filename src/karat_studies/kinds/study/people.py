@@ -122,7 +122,6 @@ def persona(template: str, profile: Mapping[str, object]) -> str:
         rest = []
         for name, value in profile.items():
             if name not in named:
-                # A text may hold {{ … }} of its own, which nothing fills in
                 text = value if isinstance(value, str) else fill("{{ value }}", {"value": value})
                 rest.append(f"{name}: {text}")
 

@@ -79,68 +79,69 @@ def changes(first: Scored, second: Scored) -> list[TestChange]:
     for here, score in enumerate(first.agreements[0].tests if first.agreements else ()):
         test = score.test
         there = places.get((test.finding_id, test.test))
-        if there is not None:
-            sides = [
-                [agreement.tests[here] for agreement in first.agreements],
-                [agreement.tests[there] for agreement in second.agreements],
-            ]
-            d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
-            pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
-            z = z_of_level(first.level)
-            value = low = high = se = reason = None
-            if d_a is None or d_b is None:
-                reason = "no effect on one side"
+        if there is None:
+            continue
+        sides = [
+            [agreement.tests[here] for agreement in first.agreements],
+            [agreement.tests[there] for agreement in second.agreements],
+        ]
+        d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
+        pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
+        z = z_of_level(first.level)
+        value = low = high = se = reason = None
+        if d_a is None or d_b is None:
+            reason = "no effect on one side"
+        else:
+            value = d_b - d_a
+            # The error of the difference of both means over repetitions, draw by draw
+            before = np.stack([draw.d[:, here] for draw in first.draws])
+            after = np.stack([draw.d[:, there] for draw in second.draws])
+            if before.shape == after.shape:
+                drawn = (after - before).mean(axis=0)
+                drawn = drawn[np.isfinite(drawn)]
             else:
-                value = d_b - d_a
-                # The error of the difference of both means over repetitions, draw by draw
-                before = np.stack([draw.d[:, here] for draw in first.draws])
-                after = np.stack([draw.d[:, there] for draw in second.draws])
-                if before.shape == after.shape:
-                    drawn = (after - before).mean(axis=0)
-                    drawn = drawn[np.isfinite(drawn)]
-                else:
-                    drawn = before[:0]
+                drawn = before[:0]
 
-                if drawn.size > 1:
-                    se = float(drawn.std(ddof=1))
-                    low, high = value - z * se, value + z * se
-                else:
-                    reason = "no replicate has an effect"
+            if drawn.size > 1:
+                se = float(drawn.std(ddof=1))
+                low, high = value - z * se, value + z * se
+            else:
+                reason = "no replicate has an effect"
 
-            change = Estimate(
-                value=value,
-                low=low,
-                high=high,
-                se=se,
-                n=1,
-                level=first.level,
-                method=f"± {round(z, 2)} bootstrap SE",
-                reason=reason,
-            )
+        change = Estimate(
+            value=value,
+            low=low,
+            high=high,
+            se=se,
+            n=1,
+            level=first.level,
+            method=f"± {round(z, 2)} bootstrap SE",
+            reason=reason,
+        )
 
-            turned = (
-                d_a is not None
-                and d_b is not None
-                and min(abs(d_a), abs(d_b)) > MOVED
-                and (d_a > 0) != (d_b > 0)
+        turned = (
+            d_a is not None
+            and d_b is not None
+            and min(abs(d_a), abs(d_b)) > MOVED
+            and (d_a > 0) != (d_b > 0)
+        )
+        tests.append(
+            from_fields(
+                TestChange,
+                test,
+                d_human=mean(score.human.d for score in sides[0]),
+                d_a=d_a,
+                d_b=d_b,
+                change=change,
+                pas_a=pas_a,
+                pas_b=pas_b,
+                sign_changed=turned,
+                flipped=turned
+                and change.low is not None
+                and change.high is not None
+                and not change.low <= 0 <= change.high,
             )
-            tests.append(
-                from_fields(
-                    TestChange,
-                    test,
-                    d_human=mean(score.human.d for score in sides[0]),
-                    d_a=d_a,
-                    d_b=d_b,
-                    change=change,
-                    pas_a=pas_a,
-                    pas_b=pas_b,
-                    sign_changed=turned,
-                    flipped=turned
-                    and change.low is not None
-                    and change.high is not None
-                    and not change.low <= 0 <= change.high,
-                )
-            )
+        )
 
     return sorted(tests, key=lambda test: (not test.flipped, -abs(test.change.value or 0.0)))
 
@@ -379,6 +380,7 @@ def _side(label: str, condition: StudyCondition, part: StudySummary) -> StudySid
             changed_how.append("relabelled")
         elif info.wording is not None:
             changed_how.append(f"wording {info.wording}")
+
         if info.reorder:
             changed_how.append("options in reverse")
         forms.append(", ".join(changed_how) or "as written")

@@ -146,7 +146,10 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     bracket = after is not None and before["sign"] is None
     if bracket and after is not None:
         numbered_item = unit is None and after["unit"] is None and prose[after.end() :][:1] == " "
-        bracket = _encloses_a_value(prose, before, numbered_item=numbered_item)
+        opening = before.start("open")
+        is_stated = COPULA.search(prose, max(0, opening - COPULA_REACH), opening)
+        label = _LABEL.search(prose, max(0, opening - 9), opening)
+        bracket = bool(before["outer"] or is_stated or (label and not numbered_item))
 
     if before["open"] and not bracket:  # not part of the number
         start = before.end("open")
@@ -200,15 +203,6 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
         remark=bool(before["open"]) and not bracket,
         part_of_word=behind_it[:1] == "-" and behind_it[1:].isalpha() and unit is None,
     )
-
-
-def _encloses_a_value(prose: str, before: _Match, *, numbered_item: bool) -> bool:
-    if before["outer"]:
-        return True
-    opening = before.start("open")
-    if COPULA.search(prose, max(0, opening - COPULA_REACH), opening):
-        return True
-    return not numbered_item and _LABEL.search(prose, max(0, opening - 9), opening) is not None
 
 
 assert set(_WORDS.values()) <= set(POWERS)

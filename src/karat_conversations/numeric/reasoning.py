@@ -513,11 +513,21 @@ def _reading(
         shared / len(wanted) if wanted else None,
         shared / predicted if predicted else None,
     )
-    scores["partial_credit"] = _partial_credit(golden, mine)
-    if golden.whole is None:
-        scores["program_match"] = None
-    else:
+    # The share of golden sub-expressions that the prediction computes; a bare number, or value,
+    # counts as a whole
+    scores["partial_credit"] = scores["program_match"] = None
+    if golden.whole is not None:
         scores["program_match"] = golden.whole == mine.whole
+    if golden.keys is not None and golden.whole is not None:
+        hits, subs = 0, [golden.keys[at] for at in golden.counted] or [golden.whole]
+        if mine.keys is not None:
+            have = {*mine.keys, mine.whole}
+            hits = sum(key in have for key in subs)
+            bare = golden.program.number
+            if not hits and bare is not None and bare.value is not None:
+                hits = int(any(abs(bare.value) == size for size, _ in mine.literals))
+
+        scores["partial_credit"] = hits / len(subs)
 
     return scores
 
@@ -532,23 +542,6 @@ def _of_operations(golden: list[str], predicted: list[str]) -> dict[str, Any]:
         "logic_f1": shares.f1,
         "order_score": order_score(golden, predicted),
     }
-
-
-def _partial_credit(golden: Parts, mine: Parts) -> float | None:
-    """The share of golden sub-expressions that the prediction computes; a bare number or value
-    counts as a whole.
-    """
-    if golden.keys is None or golden.whole is None:
-        return None
-    wanted = [golden.keys[at] for at in golden.counted] or [golden.whole]
-    if mine.keys is None:
-        return 0.0
-    have = {*mine.keys, mine.whole}
-    hits = sum(key in have for key in wanted)
-    number = golden.program.number
-    if not hits and number is not None and number.value is not None:
-        hits = int(any(abs(number.value) == size for size, _ in mine.literals))
-    return hits / len(wanted)
 
 
 _DECIMALS: Final = 5

@@ -171,7 +171,20 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
 
     inside = match["inside"]
     outside = plain[: match.start()] + ";" + plain[match.end("value") :]
-    sizes = _sizes(f"{inside or ''};{outside}")
+    # N by its index. Several n without an index are those of groups, unless one of them is a
+    # capital N: the total.
+    sizes: dict[str, int] = {}
+    by_letter: dict[str, set[int]] = {"n": set(), "N": set()}
+    for found in _SIZE.finditer(f"{inside or ''};{outside}"):
+        n = int(re.sub(r"[, ]", "", found["n"]))
+        if found["which"]:
+            sizes[found["which"]] = n
+        elif not found["each"]:
+            by_letter[found["name"]].add(n)
+
+    total = by_letter["N"] or by_letter["n"]
+    if len(total) == 1:
+        sizes[""] = next(iter(total))
     dfs = _degrees(kind, inside, plain[match.end() :], text)
     # The text up to the next statistic with degrees of freedom; if it has no p, the text before
     behind = plain[match.end() :]
@@ -235,24 +248,6 @@ def _otherwise_called(match: re.Match[str]) -> bool:
     degrees of freedom.
     """
     return match["name"] in {"T", "f"} and match["inside"] is None
-
-
-def _sizes(text: str) -> dict[str, int]:
-    """N by its index.
-
-    Several n without an index are those of groups, unless one of them is a capital N: the total.
-    """
-    sizes: dict[str, int] = {}
-    plain: dict[str, set[int]] = {"n": set(), "N": set()}
-    for match in _SIZE.finditer(text):
-        n = int(re.sub(r"[, ]", "", match["n"]))
-        if match["which"]:
-            sizes[match["which"]] = n
-        elif not match["each"]:
-            plain[match["name"]].add(n)
-
-    total = plain["N"] or plain["n"]
-    return sizes | ({"": next(iter(total))} if len(total) == 1 else {})
 
 
 def _degrees(kind: str, inside: str | None, behind: str, text: str) -> tuple[float, ...]:

@@ -255,6 +255,23 @@ class RecordedTurns:
         for fault in faults:
             met[fault.kind] += fault.count
         counts = {kind: met[kind] for kind in _WORDS if met[kind]}
+        hint = None  # the possible cause of the faults
+        past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
+        if past_the_end and self.first_turn == 0 and all(turn for _, turn, _, _ in self.rows):
+            hint = "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
+        elif self.rows and len(left) == len(self.rows):
+            theirs, ours = next(iter(self.rows))[0], next(iter(turns), "")
+            hint = (
+                f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's "
+                f"like '{ours}'"
+            )
+        elif repetitions > (most := self.repetitions):
+            kept = (
+                f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} "
+                f"repetitions are asked for"
+            )
+            hint = f"the file has {kept}: set execution.num_repetitions to {most}"
+
         return RecordedFaults(
             rows=self.count,
             used=len(used),
@@ -266,7 +283,7 @@ class RecordedTurns:
                 for kind, count in counts.items()
             ],
             faults=tuple(faults),
-            hint=_hint(self, left, turns, repetitions),
+            hint=hint,
         )
 
     def notes(
@@ -524,11 +541,21 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     else:
         usage = None
 
+    # Tokens are joined as in the dataset, a plan stays JSON
+    given = cells.get("program")
+    program = _text(given) or None
+    if isinstance(given, list) and all(isinstance(part, (str, int, float)) for part in given):
+        program = ""
+        for part in map(str, given):
+            if part != "EOF":
+                joined = part == ")" or not program or program.endswith("(")
+                program += part if joined else f", {part}"
+
     reply = Reply(
         text=answer or "",
         answer=answer,
         unit=_text(cells.get("unit")) or None,
-        program=_program(cells.get("program")),
+        program=program,
         reasoning=_text(cells.get("reasoning")) or None,
         verdict=verdict,
         usage=usage,
@@ -549,22 +576,6 @@ def _text(value: object) -> str | None:
             return json.dumps(value, ensure_ascii=False)
 
     return str(value)
-
-
-def _program(value: object) -> str | None:
-    """A program as text: tokens are joined as in the dataset, a plan stays JSON."""
-    if isinstance(value, list) and all(isinstance(part, (str, int, float)) for part in value):
-        text = ""
-        for part in map(str, value):
-            if part != "EOF":
-                if part == ")" or not text or text.endswith("("):
-                    text += part
-                else:
-                    text += f", {part}"
-
-        return text
-
-    return _text(value) or None
 
 
 def _shown(value: object) -> str:
@@ -684,30 +695,6 @@ def _unused(
     return RecordedFault(
         kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'"
     )
-
-
-def _hint(
-    recorded: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int
-) -> str | None:
-    """The possible cause of the faults."""
-    past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
-    if past_the_end and recorded.first_turn == 0 and all(turn for _, turn, _, _ in recorded.rows):
-        return "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
-    if recorded.rows and len(left) == len(recorded.rows):
-        theirs, ours = next(iter(recorded.rows))[0], next(iter(turns), "")
-        return (
-            f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's like "
-            f"'{ours}'"
-        )
-
-    if repetitions > (most := recorded.repetitions):
-        kept = (
-            f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} "
-            f"repetitions are asked for"
-        )
-        return f"the file has {kept}: set execution.num_repetitions to {most}"
-
-    return None
 
 
 def _plain(text: str) -> str:

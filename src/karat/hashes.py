@@ -95,5 +95,7 @@ class Tally:
         """The hashes that there were before, once for each time."""
         import numpy as np
 
-        codes = np.sort(self._codes)  # of a million, a hundred times as fast as `np.unique`
-        return codes[1:][codes[1:] == codes[:-1]]
+        # of a million, a hundred times as fast as `np.unique`
+        codes: NDArray[np.int64] = np.sort(self._codes)
+        later: NDArray[np.int64] = codes[1:][codes[1:] == codes[:-1]]
+        return later

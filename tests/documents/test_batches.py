@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,3 +68,46 @@ def test_the_first_rows_of_a_table_can_be_enough(tmp_path: Path) -> None:
     rows = read_rows(file, most=2)
     assert [*rows.rows] == [(2, {"a": "1", "b": "2"}), (4, {"a": "4", "b": "5"})]
     assert ([fault.place for fault in rows.faults], rows.unread) == (["line 3"], 2)
+
+
+@given(table=st.lists(st.lists(st.text("a\n ", max_size=3), min_size=2, max_size=2)), are_quoted=st.booleans())
+def test_rows_have_the_numbers_of_their_lines_whatever_is_quoted(
+    table: list[list[str]], are_quoted: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if not are_quoted:
+        table = [[cell.replace("\n", "") for cell in cells] for cells in table]
+    table = [["a", "b"], ["1", "2"], *table]
+    file = tmp_path_factory.mktemp("table") / "t.csv"
+    number = 1
+    expected = []
+    lines = []
+    for cells in table:
+        line = ",".join(f'"{cell}"' if "\n" in cell else cell for cell in cells)
+        expected.append((number, {"a": cells[0], "b": cells[1]}))
+        lines += [line, ""]
+        number += 2 + line.count("\n")
+    file.write_text("\n".join(lines))
+    assert [*read_rows(file).rows] == expected[1:]
+
+
+def test_a_file_that_is_in_use_is_parsed_once_for_all_who_read_it(tmp_path: Path) -> None:
+    file, other = tmp_path / "t.csv", tmp_path / "u.csv"
+    file.write_bytes("Where is it at the moment?,It is in the café.\n".encode("cp1252"))
+    shutil.copy(file, other)
+    first = read_rows(file)
+    again = read_rows(other)
+    assert again == first
+    assert again.rows is first.rows
+    again.fault(1, "is wrong for one reader")
+    assert not first.faults
+    assert len(first.notes) == 2
+
+    file.write_text("a,b\n1,2\n")
+    assert [*read_rows(file).rows] == [(2, {"a": "1", "b": "2"})]
+
+
+def test_rows_that_are_wrong_are_told_to_all_who_read_them(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n1,2\n3\n")
+    readers = [read_rows(file), read_rows(file)]
+    assert [[fault.place for fault in rows.faults] for rows in readers] == [["line 3"]] * 2

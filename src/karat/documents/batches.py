@@ -211,19 +211,11 @@ class CsvRows:
 
     def batches(self) -> Iterator[Batch]:
         """The same in batches."""
-        if self._kept is not None:
-            yield from self._kept
-            return
-
-        is_small = self.count * len(self.header) <= _KEPT
-        made = []
-        for batch in self._batches():
-            yield batch
-            if is_small:
-                made.append(batch)
-
-        if is_small:
-            self._kept = made
+        if self.count * len(self.header) > _KEPT:
+            return self._batches()
+        if self._kept is None:
+            self._kept = [*self._batches()]
+        return iter(self._kept)
 
     def _batches(self) -> Iterator[Batch]:
         if not self._lines:

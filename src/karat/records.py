@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -95,6 +96,14 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # what it shares with other samples, such as a document; None: nothing is declared
     cluster: str | None = None
     criteria: tuple[Criterion, ...] = ()  # for scorers; hidden from agents, as golden answers are
+
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def sample_digest(parts: Any) -> str:
+    """A digest over a sample's content, keys sorted: 32 hex digits of blake2b."""
+    return blake2b(_encode_sorted(parts), digest_size=16).hexdigest()
 
 
 class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -577,8 +577,8 @@ class Sessions(msgspec.Struct):
         trial = self.trial
         condition = trial.condition
         seat = trial.sample.turns[number].seat
-        prompt = self.kind.prompt(condition, trial.sample, seat)
-        if prompt != condition.system_prompt:
+        if self.kind.prompt is not None:
+            prompt = self.kind.prompt(condition, trial.sample, seat)
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
             trial = msgspec.structs.replace(trial, condition=condition)
 

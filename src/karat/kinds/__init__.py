@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +15,7 @@ from karat.documents.rows import Rows, has_key
 from karat.documents.rows import read_rows as read_file_rows
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
 from karat.kind_views import Views
-from karat.records import Answer, Condition, Reply, Sample, Score, Turn
+from karat.records import Answer, Condition, Reply, Sample, Score, Turn, sample_digest
 
 if TYPE_CHECKING:
     from random import Random
@@ -55,7 +54,6 @@ __all__ = [
 
 
 DEFAULT_KIND = "golden"
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 """The kind of a dataset that names none."""
 
 
@@ -309,11 +307,8 @@ class Kind:
         del replies
         return sample.turns[turn].question
 
-    @staticmethod
-    def prompt(condition: Condition, sample: Sample, session: int | None) -> str | None:
-        """The condition's system prompt as sent in one session of a trial."""
-        del sample, session
-        return condition.system_prompt
+    prompt: Callable[[Condition, Sample, int | None], str | None] | None = None
+    """The condition's system prompt as sent in one session of a trial; None: as it is."""
 
     @staticmethod
     def presets() -> Mapping[str, Preset]:
@@ -494,11 +489,6 @@ def of_sample(sample: Sample) -> type[Kind]:
 def installed() -> Mapping[str, type[Kind]]:
     """Every kind that is installed, by its name: built-in ones first."""
     return {name: completed(plugin) for name, plugin in plugins.installed("kinds")}
-
-
-def sample_digest(parts: Any) -> str:
-    """A digest over a sample's content, keys sorted: 32 hex digits of blake2b."""
-    return blake2b(_encode_sorted(parts), digest_size=16).hexdigest()
 
 
 def kind_of(path: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice, tee
 from typing import Annotated, overload
 
 import msgspec
@@ -35,19 +35,20 @@ _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sa
 class Packed(Sequence[Sample]):
     """A sequence that decodes its samples on access: equal each time, not the same objects."""
 
-    def __init__(self) -> None:
+    def __init__(self, samples: Iterable[Sample] = ()) -> None:
         self._blocks: list[bytes] = []
         self._open: list[Sample] = []
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[Sample]).decode
         self._last: tuple[int, list[Sample]] = (-1, [])
+        self.extend(samples)
 
-    def append(self, sample: Sample) -> None:
-        """At the end."""
-        self._open.append(sample)
-        if len(self._open) == _BLOCK:
-            self._blocks.append(self._encode(self._open))
-            self._open = []
+    def extend(self, samples: Iterable[Sample]) -> None:
+        """Adds samples at the end."""
+        added = chain(self._open, samples)
+        while len(block := [*islice(added, _BLOCK)]) == _BLOCK:
+            self._blocks.append(self._encode(block))
+        self._open = block
 
     def __len__(self) -> int:
         return _BLOCK * len(self._blocks) + len(self._open)
@@ -67,18 +68,15 @@ class Packed(Sequence[Sample]):
         if not 0 <= at < len(self):
             raise IndexError(index)
         block, within = divmod(at, _BLOCK)
-        return self._block(block)[within]
+        if block == len(self._blocks):
+            return self._open[within]
+        if self._last[0] != block:
+            self._last = (block, self._decode(self._blocks[block]))
+        return self._last[1][within]
 
     def __iter__(self) -> Iterator[Sample]:
         blocks = map(self._decode, self._blocks)
         return chain(chain.from_iterable(blocks), self._open)
-
-    def _block(self, block: int) -> list[Sample]:
-        if block == len(self._blocks):
-            return self._open
-        if self._last[0] != block:
-            self._last = (block, self._decode(self._blocks[block]))
-        return self._last[1]
 
 
 def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
@@ -92,13 +90,9 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
         message = f"no row has the key '{column}'{did_you_mean(column, known)}"
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
 
-    made, lacking = Packed(), []
-    for sample in samples:
-        cluster = cluster_name(sample.metadata.get(column))
-        if cluster is None:
-            lacking.append(sample.id)
-        made.append(msgspec.structs.replace(sample, cluster=cluster))
-
+    names = [cluster_name(sample.metadata.get(column)) for sample in samples]
+    pairs = zip(samples, names, strict=True)
+    lacking = [sample.id for sample, name in pairs if name is None]
     if lacking:
         first = f"the first is '{excerpt(lacking[0], 40)}'"
         message = (
@@ -107,12 +101,17 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
         )
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
 
-    return made
+    return _with_clusters(samples, names)
 
 
-def folded(text: str) -> str:
-    """A text without differences in case, white space and the marks at its end."""
-    return " ".join(text.casefold().split()).rstrip("?.! ")
+def _with_clusters(samples: Iterable[Sample], names: Iterable[str | None]) -> Packed:
+    pairs = zip(samples, names, strict=True)
+    return Packed(msgspec.structs.replace(sample, cluster=name) for sample, name in pairs)
+
+
+def folded(texts: Iterable[str]) -> Iterator[str]:
+    """Each text without differences in case, white space and the marks at its end."""
+    return (" ".join(text.casefold().split()).rstrip("?.! ") for text in texts)
 
 
 def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
@@ -121,8 +120,11 @@ def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
     """
     first: dict[Hashable, int] = {}
     found = []
+    ahead, samples = tee(samples)
+    turns = chain.from_iterable(sample.turns for sample in ahead)
+    questions = folded(turn.question for turn in turns)
     for place, sample in enumerate(samples):
-        asked = tuple([folded(turn.question) for turn in sample.turns]), sample.materials
+        asked = (*islice(questions, len(sample.turns)),), sample.materials
         earlier = first.setdefault(asked, place)
         if earlier != place:
             found.append((earlier, place))
@@ -148,12 +150,10 @@ def with_repeats_clustered(samples: Packed, repeated: Sequence[tuple[int, int]])
             joined[own] = earlier
 
     shared = {*joined, *joined.values()}
-    made = Packed()
+    names = []
     for sample, cluster in zip(samples, clusters, strict=True):
-        name = _joined(joined, cluster) if cluster in shared else sample.cluster
-        made.append(msgspec.structs.replace(sample, cluster=name))
-
-    return made
+        names.append(_joined(joined, cluster) if cluster in shared else sample.cluster)
+    return _with_clusters(samples, names)
 
 
 def _joined(joined: Mapping[str, str], cluster: str) -> str:
@@ -219,7 +219,13 @@ def draw_equally(
 def _strata(samples: Sequence[Sample], seed: int, stratum: Stratum) -> list[list[int]]:
     """The samples' places by stratum, each in the order of the draw."""
     groups: dict[Hashable, list[int]] = {}
-    for index in sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed)):
+    key = str(seed).encode()
+    lots = []
+    for index, sample in enumerate(samples):
+        name = sample.id.encode("utf-8", "surrogatepass")
+        lots.append((blake2b(name, digest_size=16, key=key).digest(), index))
+
+    for _, index in sorted(lots):
         groups.setdefault(stratum(samples[index]), []).append(index)
     return list(groups.values())
 
@@ -252,9 +258,3 @@ def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:
             heapq.heappush(ready, waiting.pop()[1:])
         _, rank, j = heapq.heappop(ready)
         yield groups[rank][j]
-
-
-def _lot(sample: Sample, seed: int) -> bytes:
-    return blake2b(
-        sample.id.encode("utf-8", "surrogatepass"), digest_size=16, key=str(seed).encode()
-    ).digest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
@@ -32,7 +32,7 @@ from karat.kinds._samples import (
 )
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
-from karat.kinds.golden.reading import Numbered, RowReader
+from karat.kinds.golden.reading import BLOCK, Numbered, RowReader
 from karat.layouts import laid_out
 from karat.records import Sample
 
@@ -184,45 +184,42 @@ class Golden(Kind):
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
         """The readable samples, and the faults of the others."""
         rows = self._rows(path)
-        faults, questions = self._samples(rows, path)
+        faults, blocks = self._samples(rows, path)
         samples = Packed()
         seen: dict[str, int] = {}
         merged: dict[str, Sample] = {}
         repeated = self._options.repeated
-        for number, sample, wrong in questions:
-            problems = wrong
-            if sample is not None:
-                is_new = sample.id not in seen  # a row may hold several samples
-                first = seen.setdefault(sample.id, number)
+        for block in blocks:
+            added: list[Sample] = []
+            for number, sample, wrong in block:
+                if sample is None:
+                    for message in wrong:
+                        rows.fault(number, message)
+                    continue
+
+                # one row may have several questions
+                is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
+                kept = merged.get(sample.id)
                 if is_new and repeated:
                     merged[sample.id] = sample
-                    continue
+                elif is_new:
+                    added.append(sample)
+                elif kept is not None and _asks_the_same(kept, sample):
+                    other = sample.metadata
+                    same = {
+                        key: value
+                        for key, value in kept.metadata.items()
+                        if other.get(key) == value
+                    }
+                    merged[sample.id] = msgspec.structs.replace(kept, metadata=same)
+                else:
+                    where = f"{rows.unit} {first}"
+                    message = f"the id '{sample.id}' is also in {where}; each sample needs its own"
+                    rows.fault(number, message)
 
-                if repeated and _asks_the_same(merged[sample.id], sample):
-                    same = {}
-                    for name, value in merged[sample.id].metadata.items():
-                        if sample.metadata.get(name) == value:
-                            same[name] = value
+            samples.extend(added)
 
-                    merged[sample.id] = msgspec.structs.replace(merged[sample.id], metadata=same)
-                    continue
-
-                if is_new:
-                    samples.append(sample)
-                    continue
-
-                problems = [
-                    (
-                        f"the id '{sample.id}' is also in {rows.unit} {first}; each sample needs "
-                        f"its own"
-                    )
-                ]
-
-            for message in problems:
-                rows.fault(number, message)
-
-        for sample in merged.values():
-            samples.append(sample)
+        samples.extend(merged.values())
         return rows, samples, faults + rows.sorted_faults()
 
     def _rows(self, path: Path) -> Rows:
@@ -249,9 +246,9 @@ class Golden(Kind):
         self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         return rows
 
-    def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[Numbered]]:
+    def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[list[Numbered]]]:
         """Faults of the whole file; each question with its row's number, the sample or its
-        faults.
+        faults, in blocks.
         """
         options = self._options
         columns_named = options.roles or options.question_key or options.answer_key
@@ -284,12 +281,14 @@ class Golden(Kind):
         return faults, _samples_of(items)
 
 
-def _samples_of(items: Iterable[forms.Item]) -> Iterator[Numbered]:
-    for position, item in enumerate(items):
-        if item.wrong:
-            yield item.number, None, item.wrong
-        else:
-            yield item.number, forms.sample(item, position), []
+def _samples_of(items: Sequence[forms.Item]) -> Iterator[list[Numbered]]:
+    for start in range(0, len(items), BLOCK):
+        block: list[Numbered] = []
+        for position, item in enumerate(items[start : start + BLOCK], start):
+            sample = None if item.wrong else forms.sample(item, position)
+            block.append((item.number, sample, item.wrong))
+
+        yield block
 
 
 def _asks_the_same(sample: Sample, other: Sample) -> bool:

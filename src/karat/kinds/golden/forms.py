@@ -14,8 +14,7 @@ import msgspec
 
 from karat.documents.rows import Rows
 from karat.documents.values import Value
-from karat.kinds import sample_digest
-from karat.records import JsonObject, Sample, Turn
+from karat.records import JsonObject, Sample, Turn, sample_digest
 
 UNANSWERABLE = "unanswerable"
 """The golden answer to a question that the text does not answer."""

@@ -138,7 +138,8 @@ def _unequalled(samples: Iterable[Sample]) -> Iterable[_Finding]:
 def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
         turn = sample.turns[0]
-        if folded(turn.question) == folded(_golden(sample)):
+        question, golden = folded((turn.question, _golden(sample)))
+        if question == golden:
             yield "answer_is_question", place, {"answer": _golden(sample)[:200]}
 
 
@@ -148,7 +149,8 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
         turn = sample.turns[0]
         if turn.golden is not None and len(turn.golden) >= _SHORT:
-            sharing.setdefault(folded(turn.golden), {}).setdefault(folded(turn.question), place)
+            golden, question = folded((turn.golden, turn.question))
+            sharing.setdefault(golden, {}).setdefault(question, place)
 
     for questions in sharing.values():
         if len(questions) >= _FEW:
@@ -160,7 +162,8 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
 
 def _same(one: str, other: str) -> bool:
     """The same text except for case and spaces, or the same value: `10 %` and `0.1`."""
-    if folded(one) == folded(other):
+    first, second = folded((one, other))
+    if first == second:
         return True
     value = _value(one)
     return value is not None and value == _value(other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,17 @@ from karat.documents.rows import Row, Rows
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import some_of, text_of
-from karat.kinds import sample_digest
 from karat.kinds.golden import criteria
 from karat.layouts import unasked
-from karat.records import Criterion, JsonObject, Sample, Turn
+from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
 if TYPE_CHECKING:
     from karat.kinds.golden import Golden as GoldenKind
 
 Numbered = tuple[int, Sample | None, list[str]]
 """A row's number, its sample, or what is wrong with it."""
-_BLOCK = 64  # rows that are read at once
+BLOCK = 64
+"""Rows that are read at once."""
 _SHORT_FORMS: Mapping[str, Role] = {
     "question_key": "question",
     "answer_key": "golden",
@@ -137,10 +137,10 @@ class RowReader:
 
         return kept
 
-    def samples(self) -> Iterator[Numbered]:
-        """A sample for each row, or what is wrong with it."""
+    def samples(self) -> Iterator[list[Numbered]]:
+        """A sample for each row, or what is wrong with it, in blocks."""
         if self.faults:
-            return ((number, None, []) for number, _ in self._rows.rows)
+            return iter(())
         positions: Iterable[int] = count()
         if self._options.repeated:  # rows with one question and answer have one position
             first: dict[tuple[str, ...], int] = {}
@@ -149,8 +149,7 @@ class RowReader:
             positions = (first.setdefault(key, len(first)) for key in asked)
 
         rows = zip(positions, self._rows.rows, strict=False)
-        blocks = iter(lambda: [*islice(rows, _BLOCK)], [])
-        return chain.from_iterable(map(self._read, blocks))
+        return map(self._read, iter(lambda: [*islice(rows, BLOCK)], []))
 
     def understood(self) -> Understood | None:
         """The first row as it was read; None: there is none, or it could not be read."""

@@ -268,9 +268,9 @@ class Conversation(Kind):
                 raise BadOption("dataset.quarantine", message)
             marks = read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
-        samples = Packed()
-        for position, draft in enumerate(whole):
-            samples.append(self._sample(position, draft, template, marks))
+        samples = Packed(
+            self._sample(position, draft, template, marks) for position, draft in enumerate(whole)
+        )
         known = {name for sample in samples for name in sample.metadata}
         faults = []
         for at, name in enumerate(self._options.stratify):

@@ -269,18 +269,9 @@ class Study(Kind):
         kept = tuple(
             replace(study, reorder=own.reorder) for study in studies if study.study in chosen
         )
-        samples = Packed()
         makers = [queue for study in kept for queue in self._queues(study, chosen[study.study])]
-        for position, make in enumerate(in_turn(makers)):
-            sample = make(position=position)
-            if several:  # names may repeat between studies
-                name = sample.detail["study"]
-                sample = msgspec.structs.replace(
-                    sample, id=f"{name}/{sample.id}", metadata={"study": name, **sample.metadata}
-                )
-
-            samples.append(sample)
-
+        made = (make(position=position) for position, make in enumerate(in_turn(makers)))
+        samples = Packed(map(_named_by_study, made) if several else made)
         if several:
             digest = sha256(
                 "".join(f"{study.study} {study.sha256}\n" for study in kept).encode()
@@ -391,6 +382,13 @@ def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:
 
 def _several(path: Path) -> bool:
     return path.is_dir() and not is_study(path)
+
+
+def _named_by_study(sample: Sample) -> Sample:
+    """The same under its study's name: names may repeat between studies."""
+    name = sample.detail["study"]
+    metadata = {"study": name, **sample.metadata}
+    return msgspec.structs.replace(sample, id=f"{name}/{sample.id}", metadata=metadata)
 
 
 def study_samples(study: StudyFile) -> list[Sample]:

@@ -538,7 +538,8 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
         name=name, position=0, digest="", agent=AgentSpec(type=""), system_prompt=template
     )
     try:
-        text = of_sample(sample).prompt(condition, sample, seat) or ""
+        prompt = of_sample(sample).prompt
+        text = template if prompt is None else prompt(condition, sample, seat) or ""
     except (AttributeError, KaratError, LookupError, TypeError, ValueError):
         return unfilled  # not a sample of a study
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.execution.plan import Plan, trial_id
+from karat.execution.plan import Plan, end_of_id, id_of
 from karat.records import AgentSpec, Condition, Gate, Sample, Turn
 
 SAMPLE = Sample(id="s", position=0, digest="content", turns=(Turn(question="q"),))
@@ -16,6 +16,10 @@ CONDITION = Condition(name="c", position=0, digest="prompt", agent=AgentSpec(typ
 
 def change(value: object, **fields: object) -> object:
     return msgspec.structs.replace(value, **fields)
+
+
+def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
+    return id_of(sample, end_of_id(condition, repetition))
 
 
 def test_an_id_is_the_same_in_every_process_and_release() -> None:

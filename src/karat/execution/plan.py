@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 64  # trials that are made at once
 _size = struct.Struct(">Q").pack
+_Cell = tuple[Condition, int, bytes]  # a repetition under a condition, and the end of its ids
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -101,32 +102,26 @@ class Plan:
     def _blocks(self) -> Iterator[list[Trial]]:
         """The trials of some samples at a time, so that one more trial costs little."""
         index = 0
-        block: list[Trial] = []
-        ends = [
-            (condition, end_of_id(condition, repetition), repetition)
-            for repetition in range(self.repetitions)
-            for condition in self.conditions
-        ]
-        for sample in self.samples:
-            start = _framed(sample.id, sample.digest)
-            for condition, end, repetition in ends:
-                name = blake2b(start + end, digest_size=12).hexdigest()
-                if self.shard is None or self.shard.has(name):
-                    block.append(_trial(name, sample, condition, repetition, index))
-                index += 1
+        cells = list[_Cell]()
+        for repetition in range(self.repetitions):
+            for condition in self.conditions:
+                cells.append((condition, repetition, end_of_id(condition, repetition)))
 
-            if len(block) >= _BLOCK:
-                yield block
-                block = []
-
-        yield block
+        samples = iter(self.samples)
+        size = max(1, _BLOCK // max(1, len(cells)))
+        while some := [*islice(samples, size)]:
+            trials = _trials(some, cells, index)
+            index += len(trials)
+            if self.shard is not None:
+                trials = [trial for trial in trials if self.shard.has(trial.id)]
+            yield trials
 
     def __getitem__(self, index: int) -> Trial:
-        rest, condition = divmod(index, len(self.conditions))
+        rest, at = divmod(index, len(self.conditions))
         sample, repetition = divmod(rest, self.repetitions)
-        at = self.samples[sample]
-        under = self.conditions[condition]
-        return _trial(trial_id(at, under, repetition), at, under, repetition, index)
+        condition = self.conditions[at]
+        cell = condition, repetition, end_of_id(condition, repetition)
+        return _trials([self.samples[sample]], [cell], index)[0]
 
 
 def plan(
@@ -182,45 +177,55 @@ def plan(
     return Plan(samples, conditions, experiment.execution.num_repetitions, shard)
 
 
-def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
+def end_of_id(condition: Condition, repetition: int) -> bytes:
+    """What the ids of all trials of one condition and repetition cover."""
+    parts = condition.name, condition.digest, condition.agent.digest, str(repetition)
+    return _framed([parts])[0]
+
+
+def id_of(sample: Sample, end: bytes) -> str:
     """24 hex digits that name this trial in every run of the same experiment.
 
     Covers everything the answer depends on: the sample's id and content, the condition's name
     (two equal conditions stay apart) and content, the agent with its options, and the
-    repetition. Not judge, scorers, gates' names, `execution`, or paths.
+    repetition. Not judge, scorers, gates' names, `execution`, or paths. `end`: of `end_of_id`.
     """
-    return id_of(sample, end_of_id(condition, repetition))
+    (begin,) = _framed([(sample.id, sample.digest)])
+    return blake2b(begin + end, digest_size=12).hexdigest()
 
 
-def end_of_id(condition: Condition, repetition: int) -> bytes:
-    """What the ids of all trials of one condition and repetition cover."""
-    return _framed(condition.name, condition.digest, condition.agent.digest, str(repetition))
+def _framed(rows: Iterable[Sequence[str]]) -> list[bytes]:
+    """The texts of each row, each preceded by its length."""
+    framed = []
+    for texts in rows:
+        row = b""
+        for text in texts:
+            data = text.encode("utf-8", "surrogatepass")
+            row += _size(len(data)) + data
 
-
-def id_of(sample: Sample, end: bytes) -> str:
-    """A trial's id. `end`: of `end_of_id`."""
-    return blake2b(_framed(sample.id, sample.digest) + end, digest_size=12).hexdigest()
-
-
-def _framed(*parts: str) -> bytes:
-    """The texts, each preceded by its length."""
-    framed = b""
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        framed += _size(len(data)) + data
+        framed.append(row)
 
     return framed
 
 
-def _trial(name: str, sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:
-    return Trial(
-        id=name,
-        index=index,
-        sample=sample,
-        condition=condition,
-        repetition=repetition,
-        seed=int(name[:8], 16),
-    )
+def _trials(samples: Sequence[Sample], cells: Sequence[_Cell], index: int) -> list[Trial]:
+    """The trials of these samples, numbered from `index` on."""
+    trials = list[Trial]()
+    begins = _framed((sample.id, sample.digest) for sample in samples)
+    for sample, begin in zip(samples, begins, strict=True):
+        for condition, repetition, end in cells:
+            name = blake2b(begin + end, digest_size=12).hexdigest()
+            trial = Trial(
+                id=name,
+                index=index + len(trials),
+                sample=sample,
+                condition=condition,
+                repetition=repetition,
+                seed=int(name[:8], 16),
+            )
+            trials.append(trial)
+
+    return trials
 
 
 def _known(option: str, wanted: Sequence[str], names: Sequence[str], kind: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+
+import msgspec
 
 from karat.errors import BadPlugin, did_you_mean
 from karat.kinds import installed
@@ -56,37 +58,31 @@ _SHOWN = 4  # names of one value that a message lists
 _KEYWORDS = ("system_prompt", "mcp_servers", "history")
 """What **kwargs gets: what a condition varies, and the earlier turns. Alone, also the question."""
 
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Binding:
-    """A function's parameters, each with the value that it gets. Made by `bind`."""
-
-    def __init__(
-        self,
-        signature: inspect.Signature,
-        values: Mapping[str, str],
-        *,
-        question_last: bool,
-        keywords: Sequence[str] = (),
-    ) -> None:
-        self.parameters = list(signature.parameters.values())
-        self.values = dict(values)  # parameter → value
-        self.question_last = question_last  # *args gets the question
-        spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters)
-        self.keywords = tuple(name for name in keywords if spare and name not in values.values())
-        self.takes = frozenset(
-            [*values.values(), *self.keywords, *(["question"] if question_last else [])]
-        )
+NO_DEFAULT = inspect.Parameter.empty
 
 
-def bind(signature: inspect.Signature | None, shown: str) -> Binding:
-    """Which value each parameter gets; the question alone, by place, where no signature is known.
+class Argument(msgspec.Struct, frozen=True):
+    """Where one argument of every call comes from."""
+
+    value: str  # the documented name of what it is; empty: always the default
+    keyword: str | None  # its parameter's name; None: it is passed by its place
+    default: object = NO_DEFAULT  # instead of a value that the condition does not give
+    spare: bool = False  # of **kwargs: left out without a value
+
+
+_QUESTION = Argument("question", None)
+
+
+def bind(signature: inspect.Signature | None, shown: str) -> list[Argument]:
+    """The arguments of each call; the question alone, by place, where no signature is known.
 
     Raises BadPlugin with the signature and the known names.
     """
     if signature is None:
-        return Binding(inspect.Signature(), {}, question_last=True)
+        return [_QUESTION]
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -116,31 +112,26 @@ def bind(signature: inspect.Signature | None, shown: str) -> Binding:
         elif not {"messages", "sample"} & set(values.values()):
             faults.append("no parameter takes the question")
 
-    unbound = []
+    contradicting = "\n".join(faults)
     for parameter in parameters:
-        if parameter.name not in values and parameter.default is parameter.empty:
-            unbound.append(parameter.name)
+        unbound = parameter.name not in values and parameter.default is NO_DEFAULT
+        if unbound and f"'{parameter.name}'" not in contradicting:
+            faults.append(_unknown(parameter.name))
 
-    faults += [
-        _unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)
-    ]
     if faults:
-        rows = []
-        for value, names in _NAMES.items():
-            others = [name for name in names if name != value][:_SHOWN]
-            if others:
-                rows.append(f"{value} ({', '.join(others)})")
-            else:
-                rows.append(value)
+        lines = ["its arguments cannot be bound", *faults, f"It may name: {_known_names()}."]
+        raise BadPlugin(shown, "\n  ".join(lines))
 
-        raise BadPlugin(
-            shown,
-            "\n  ".join(
-                ["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."]
-            ),
-        )
+    by_place = _POSITIONAL if question_last else _POSITIONAL[:1]
+    arguments = _arguments(parameters, values, by_place=by_place)
+    if question_last:
+        arguments.append(_QUESTION)
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        for name in keywords:
+            if name not in values.values():
+                arguments.append(Argument(name, name, spare=True))
 
-    return Binding(signature, values, question_last=question_last, keywords=keywords)
+    return arguments
 
 
 def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], list[str]]:
@@ -184,7 +175,7 @@ def _first_free(
     """The parameter for the question if none has such a name: required, or the function's very
     first.
     """
-    positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
     free = [parameter for parameter in positional if parameter.name not in values]
     required = [parameter for parameter in free if parameter.default is parameter.empty]
     if required:
@@ -192,6 +183,35 @@ def _first_free(
     if free and free[0] is positional[0]:
         return free[0]
     return None
+
+
+def _arguments(
+    parameters: Iterable[inspect.Parameter],
+    values: Mapping[str, str],
+    *,
+    by_place: Collection[object],
+) -> list[Argument]:
+    """The arguments of named parameters. `by_place`: which kinds are passed by their place."""
+    arguments = []
+    for parameter in parameters:
+        value, default = values.get(parameter.name, ""), parameter.default
+        if value == "system_prompt" and default is NO_DEFAULT:
+            default = ""
+        if parameter.kind in by_place:
+            arguments.append(Argument(value, None, default))
+        elif value:
+            arguments.append(Argument(value, parameter.name, default))
+
+    return arguments
+
+
+def _known_names() -> str:
+    """The values that a function may ask for, each with further names of it."""
+    values = []
+    for value, names in _NAMES.items():
+        others = ", ".join([name for name in names if name != value][:_SHOWN])
+        values.append(f"{value} ({others})" if others else value)
+    return ", ".join(values)
 
 
 def _unknown(name: str) -> str:

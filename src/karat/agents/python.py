@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import framework_reply
-from karat.agents._binding import POSITIONAL, bind
+from karat.agents._binding import NO_DEFAULT, bind
 from karat.agents._entry import (
     ASKED,
     Entry,
@@ -122,14 +122,10 @@ class _Function:
         self._toolbox = setting.toolbox
         self.unread: set[str] = set()
         self._threads = Threads()
-        self._binding = bind(entry.signature, entry.shown)
-        if "messages" in self._binding.takes:
-            chat = {"system_prompt"}
-        else:
-            chat = set()
-
+        self._arguments = bind(entry.signature, entry.shown)
+        self._values = {argument.value for argument in self._arguments} - {""}
         self.shown = entry.shown
-        self.takes = self._binding.takes | chat
+        self.takes = self._values | ({"system_prompt"} if "messages" in self._values else set())
         self._waits = waits(function)
         call = getattr(function, "__call__", None)  # noqa: B004 -- an object's __call__ may yield
         if any(map(_yields, (function, call))):
@@ -150,14 +146,14 @@ class _Function:
         number: int,
         workspace: Workspace | None,
     ) -> Reply:
-        if self._binding.takes <= _PLAIN and sample.materials is None:
+        takes = self._values
+        if takes <= _PLAIN and sample.materials is None:
             known: JsonObject = {
                 "question": turn.question,
                 "system_prompt": condition.system_prompt,
             }
         else:
             # Every value that a function may ask for, by its documented name.
-            takes = self._binding.takes
             remembers = bool(takes & {"history", "chat_history", "messages"})
             question, past = prompt_and_history(
                 sample, turn, history, remembers=remembers, bare="materials" in takes
@@ -185,12 +181,25 @@ class _Function:
             known |= {"sample": sample, "sample_id": sample.id}
             known["workspace"] = None if workspace is None else workspace.path
 
-        positional, keywords = self._arguments(known)
+        by_place, named = list[object](), JsonObject()
+        for argument in self._arguments:
+            value = known.get(argument.value)
+            if value is None or (argument.value == "mcp_servers" and not value):
+                if argument.spare and value is None:
+                    continue
+                if argument.default is not NO_DEFAULT:
+                    value = argument.default
+
+            if argument.keyword is None:
+                by_place.append(value)
+            else:
+                named[argument.keyword] = value
+
         try:
             if self._waits:
-                result = await self._function(*positional, **keywords)
+                result = await self._function(*by_place, **named)
             else:
-                result = await self._threads.call(self._function, *positional, **keywords)
+                result = await self._threads.call(self._function, *by_place, **named)
                 if inspect.isawaitable(result):
                     result = await result
 
@@ -206,37 +215,6 @@ class _Function:
         if type(result) is str:
             return Reply(text=result)
         return framework_reply(result, self.unread)
-
-    def _arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
-        """The positional and keyword arguments of one call.
-
-        A default is kept if the condition gives no value.
-        """
-        binding = self._binding
-        positional: list[object] = []
-        keywords: JsonObject = {}
-        for parameter in binding.parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                continue
-            name = binding.values.get(parameter.name)
-            value = None
-            if name is not None:
-                value = known[name]
-            given = value is not None and not (name == "mcp_servers" and not value)
-            if not given and parameter.default is not parameter.empty:
-                value = parameter.default
-            elif not given:
-                value = "" if name == "system_prompt" else value
-
-            if parameter.kind in (POSITIONAL if binding.question_last else POSITIONAL[:1]):
-                positional.append(value)
-            elif name is not None:
-                keywords[parameter.name] = value
-
-        if binding.question_last:
-            positional += [known["question"]]
-        keywords.update((name, known[name]) for name in binding.keywords if known[name] is not None)
-        return positional, keywords
 
 
 def _yields(function: object) -> bool:

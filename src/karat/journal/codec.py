@@ -165,16 +165,6 @@ def checksum_fault(line: bytes, *, required: bool) -> str | None:
     return "it holds NUL bytes" if b"\0" in line else None
 
 
-def _all_match(lines: list[bytes]) -> bool:
-    """Whether there are lines, all with the right checksum.
-
-    Twice as fast as calling `checksum_fault` for each.
-    """
-    if not lines or not has_checksum(lines[0]):
-        return False
-    return b"".join(map(_TAIL, lines)) == _tails([*map(_BODY, lines)])
-
-
 class _Checks:
     """Checks the lines of one file, in order, against their checksums.
 
@@ -188,7 +178,13 @@ class _Checks:
         self._required = self._strict = required
 
     def all_match(self, lines: list[bytes]) -> bool:
-        matches = _all_match(lines)
+        """Whether there are lines, all with the right checksum.
+
+        Twice as fast as calling `checksum_fault` for each.
+        """
+        if not lines or not has_checksum(lines[0]):
+            return False
+        matches = b"".join(map(_TAIL, lines)) == _tails([*map(_BODY, lines)])
         self._strict |= matches
         return matches
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from karat.errors import BadRun
 from karat.files import sync_folder
@@ -40,8 +40,6 @@ _FIRST = b'{"event":"'
 _FLUSH_SECONDS = 10.0  # for the threads to finish writing when the process ends
 _BLOCK = 65_536  # bytes
 _RESTORE = "restore it from a copy"
-
-_T = TypeVar("_T")
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -142,12 +140,14 @@ class Journal:
         if events and isinstance(last := events[-1], End | Resume):
             assert len(events) == 1
             item = last
+        elif len(events) == 1:
+            item = self._codec.line(events[0])
         elif events:
             item = b"".join(self._codec.lines(events))
 
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
-            _settle([future], self._broken, str(self.path))
+            self._settle([future], self._broken)
             return future
 
         self._queue.put((item, future))
@@ -167,15 +167,21 @@ class Journal:
         """Takes, writes and syncs, in turn with the other thread, until the end."""
         last = False
         while not last:
+            batch = list[_Item]()
             with self._taking:
-                batch, last = _waiting(self._queue)
+                item = self._queue.get()
+                with suppress(queue.Empty):
+                    while item is not None:
+                        batch.append(item)
+                        item = self._queue.get_nowait()
+
+                last = item is None
                 if last:
                     self._queue.put(None)  # for the other thread
                 with self._changing:
                     self._write(batch)
 
-            while self._synced():
-                pass
+            self._sync_written()
 
     def _write(self, batch: list[_Item]) -> None:
         waiting = [future for _, future in batch]
@@ -195,41 +201,41 @@ class Journal:
             self._unsynced += waiting[:kept]
 
         if kept < len(batch):
-            self._settle(waiting[kept:], self._broken)
+            self._settle_in_loop(waiting[kept:], self._broken)
 
-    def _synced(self) -> bool:
-        """Syncs what was written, and settles its futures.
+    def _sync_written(self) -> None:
+        """Syncs what was written, and settles its futures, until nothing is left.
 
-        False: there is nothing, or the other thread syncs, which then goes on with it.
+        Leaves it to the other thread if that syncs.
         """
-        with self._changing:
-            if not self._unsynced or self._syncing:
-                return False
-            self._syncing = True
-            waiting, size = self._unsynced, self._size
-            self._unsynced = []
-
-        failure: BaseException | None = None
-        try:
-            self._sync(self._fd)
-        except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
-            failure = error
-
-        with self._changing:
-            self._syncing = False
-            if failure is None:
-                self._durable = size
-            else:
-                # After a failed sync, the next one may succeed without having written: nothing
-                # that was written since the last full sync counts.
-                self._broken = self._broken or failure
-                waiting += self._unsynced
+        while True:
+            with self._changing:
+                if not self._unsynced or self._syncing:
+                    return
+                self._syncing = True
+                waiting, size = self._unsynced, self._size
                 self._unsynced = []
-                self._size = self._durable
-                self._truncate()
 
-        self._settle(waiting, failure)
-        return True
+            failure: BaseException | None = None
+            try:
+                self._sync(self._fd)
+            except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
+                failure = error
+
+            with self._changing:
+                self._syncing = False
+                if failure is None:
+                    self._durable = size
+                else:
+                    # After a failed sync, the next one may succeed without having written: nothing
+                    # that was written since the last full sync counts.
+                    self._broken = self._broken or failure
+                    waiting += self._unsynced
+                    self._unsynced = []
+                    self._size = self._durable
+                    self._truncate()
+
+            self._settle_in_loop(waiting, failure)
 
     def _truncate(self) -> None:
         """Leaves the events that count, since the content behind them is unknown."""
@@ -237,10 +243,29 @@ class Journal:
         with suppress(OSError):
             os.ftruncate(self._fd, self._size)
 
-    def _settle(self, waiting: list[asyncio.Future[None]], problem: BaseException | None) -> None:
+    def _settle_in_loop(
+        self, waiting: list[asyncio.Future[None]], problem: BaseException | None
+    ) -> None:
         # The loop may already be closed: then there is no caller left.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(_settle, waiting, problem, str(self.path))
+            self._loop.call_soon_threadsafe(self._settle, waiting, problem)
+
+    def _settle(self, waiting: list[asyncio.Future[None]], problem: BaseException | None) -> None:
+        for future in waiting:
+            if future.done():
+                continue
+            if problem is None:
+                future.set_result(None)
+                continue
+
+            remedy = (
+                "everything journalled before is safe: free some space, then continue with --resume"
+            )
+            why = getattr(problem, "strerror", None) or repr(problem)
+            message = f"the disk refused to write ({why}); {remedy}"
+            future.set_exception(BadRun(str(self.path), message))
+            # callers waiting for later events get it too, so Python need not warn about this one
+            future.exception()
 
     def _encoded(self, items: list[bytes | End | Resume]) -> list[bytes]:
         """The lines of each, which the running checksum then covers."""
@@ -281,36 +306,6 @@ def _cover(path: Path) -> Cover:
         raise BadRun(path, f"line {error.number} is damaged ({error}): {_RESTORE}") from error
 
     return cover
-
-
-def _waiting(items: queue.SimpleQueue[_T | None]) -> tuple[list[_T], bool]:
-    """What is in a queue, once something is; and whether None, its end, was reached."""
-    batch = list[_T]()
-    item = items.get()
-    while item is not None:
-        batch.append(item)
-        try:
-            item = items.get_nowait()
-        except queue.Empty:
-            return batch, False
-
-    return batch, True
-
-
-def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, path: str) -> None:
-    for future in waiting:
-        if future.done():
-            continue
-        if problem is None:
-            future.set_result(None)
-        else:
-            remedy = (
-                "everything journalled before is safe: free some space, then continue with --resume"
-            )
-            why = getattr(problem, "strerror", None) or repr(problem)
-            future.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
-            # callers waiting for later events get it too, so Python need not warn about this one
-            future.exception()
 
 
 def write_whole(fd: int, data: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from karat.execution.plan import trial_id
+from karat.execution.plan import Plan
 from karat.records import AgentSpec, Condition, Sample
 from karat_studies.kinds.study import Study, in_turn
 from karat_studies.kinds.study.places import shipped_studies
@@ -73,12 +73,12 @@ def test_the_order_is_in_no_id_or_digest(name: str) -> None:
     for sample in apart.values():
         other = together[sample.id]
         assert msgspec.structs.replace(other, position=sample.position) == sample
-        assert trial_id(other, CONDITION, 0) == trial_id(sample, CONDITION, 0)
+        assert Plan([other], [CONDITION], 1)[0].id == Plan([sample], [CONDITION], 1)[0].id
 
 
 def test_more_participants_in_each_arm_add_only(tmp_path: Path) -> None:
     path = write(tmp_path, STUDY) / "study.yaml"
-    few, more = ({trial_id(one, CONDITION, 0) for one in load(path, per_arm=size)} for size in (3, 7))
+    few, more = ({trial.id for trial in Plan(load(path, per_arm=size), [CONDITION], 1)} for size in (3, 7))
     assert few < more
 
 

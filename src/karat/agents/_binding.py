@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 
 import msgspec
 
@@ -116,7 +117,8 @@ def bind(signature: inspect.Signature | None, shown: str) -> list[Argument]:
     for parameter in parameters:
         unbound = parameter.name not in values and parameter.default is NO_DEFAULT
         if unbound and f"'{parameter.name}'" not in contradicting:
-            faults.append(_unknown(parameter.name))
+            near = did_you_mean(parameter.name, chain(*_NAMES.values()), listing=False)
+            faults.append(f"cannot fill '{parameter.name}'{near}; rename it or give it a default")
 
     if faults:
         lines = ["its arguments cannot be bound", *faults, f"It may name: {_known_names()}."]
@@ -212,14 +214,6 @@ def _known_names() -> str:
         others = ", ".join([name for name in names if name != value][:_SHOWN])
         values.append(f"{value} ({others})" if others else value)
     return ", ".join(values)
-
-
-def _unknown(name: str) -> str:
-    known = [known for names in _NAMES.values() for known in names]
-    return (
-        f"cannot fill '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
-        f"give it a default"
-    )
 
 
 def meaning(name: str) -> tuple[str, ...]:

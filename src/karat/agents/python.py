@@ -128,7 +128,9 @@ class _Function:
         self.takes = self._values | ({"system_prompt"} if "messages" in self._values else set())
         self._waits = waits(function)
         call = getattr(function, "__call__", None)  # noqa: B004 -- an object's __call__ may yield
-        if any(map(_yields, (function, call))):
+        if any(map(inspect.isasyncgenfunction, (function, call))) or any(
+            map(inspect.isgeneratorfunction, (function, call))
+        ):
             raise BadPlugin(
                 self.shown, "it yields its answer in pieces; return the whole text instead"
             )
@@ -215,10 +217,6 @@ class _Function:
         if type(result) is str:
             return Reply(text=result)
         return framework_reply(result, self.unread)
-
-
-def _yields(function: object) -> bool:
-    return inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function)
 
 
 _PLAIN = frozenset(("question", "system_prompt"))

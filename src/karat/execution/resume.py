@@ -5,7 +5,7 @@ it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from math import fsum
 from typing import TYPE_CHECKING
@@ -283,7 +283,10 @@ def refuse_changes(
 
     new = {scorer.name for scorer in new_scorers(folder, scorers)}
     replaced = {scorer.scoring for scorer in folder.scorers() if scorer.name in new}
-    if (new and _has_scored(folder, replaced)) or (info.scorers and not scorers):
+    scored = {score.scoring for score in folder.events_of(Score)} if new else set()
+    # a judge that has no score yet may be changed
+    has_scored = bool(new) and (not replaced or not replaced.isdisjoint(scored))
+    if has_scored or (info.scorers and not scorers):
         use = f"`karat score {folder.path} --judge …` (or --scorer)"
         remedy = f"To score the answers that are there in another way, use {use}."
         raise ResumeRefused(path, list(_changed_scorers(info.scorers, scorers)), remedy)
@@ -293,12 +296,6 @@ def new_scorers(folder: RunFolder, scorers: Sequence[ScorerInfo]) -> tuple[Score
     """The scorers that the run does not know yet."""
     known = {scorer.scoring for scorer in folder.scorers()}
     return tuple(scorer for scorer in scorers if scorer.scoring not in known)
-
-
-def _has_scored(folder: RunFolder, scorings: Collection[str]) -> bool:
-    """Whether one of them has a score; a judge that has none may be changed."""
-    scored = {score.scoring for score in folder.events_of(Score)}
-    return not scorings or bool(scored.intersection(scorings))
 
 
 def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> Iterator[str]:

@@ -190,9 +190,45 @@ def _varied(condition: Condition) -> dict[str, object]:
 
 def build_scorers(specs: Sequence[ScorerSpec], setting: ScorerSetting) -> tuple[ScorerInUse, ...]:
     """The scorers, each with the digest that identifies its scores. `setting`: what they share."""
-    return tuple(
-        _scorer_in_use(spec, msgspec.structs.replace(setting, name=spec.name)) for spec in specs
-    )
+    scorers = []
+    for spec in specs:
+        plugin = plugins.find("scorers", spec.type, folder=setting.folder)
+        own = msgspec.structs.replace(setting, name=spec.name)
+        scorer = plugins.build(plugin, spec.options, setting=own)
+        # A scorer's fingerprint covers files that its options refer to (a rubric), and its own
+        # revisions.
+        parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
+        digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
+        metrics = announced(scorer, spec.type)
+        info = ScorerInfo(
+            name=spec.name,
+            type=spec.type,
+            scoring=digest,
+            metrics=metrics or (Metric(name=spec.name),),
+            offline=bool(getattr(scorer, "offline", True)),
+            options=msgspec.to_builtins(spec.options),
+            rubric=getattr(scorer, "rubric_name", None),
+            rubric_digest=getattr(scorer, "rubric_digest", None),
+            provenance=dict(getattr(scorer, "provenance", {})),
+            compared_with=getattr(scorer, "compared_with", None),
+        )
+        takes_bool = not metrics or [metric.bounds for metric in metrics] == [(0, 1)]
+        streams = inspect.isasyncgenfunction(scorer.score)
+        waits = inspect.iscoroutinefunction(scorer.score)
+        blocking = bool(getattr(scorer, "blocking", False))
+        used = ScorerInUse(
+            info=info,
+            scorer=scorer,
+            metrics=metrics,
+            flag=info.metrics[0].name if takes_bool else None,
+            waits=waits or blocking or streams,
+            blocking=blocking,
+            late=info.compared_with is not None,
+            streams=streams,
+        )
+        scorers.append(used)
+
+    return tuple(scorers)
 
 
 def experiment_scorers(
@@ -348,40 +384,3 @@ async def preflight(
         status.notice(f"these conditions are not run: {', '.join(names)}. {outcome.message}")
 
     return tuple(infos), broken
-
-
-def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
-    plugin = plugins.find("scorers", spec.type, folder=setting.folder)
-    scorer = plugins.build(plugin, spec.options, setting=setting)
-    # A scorer's fingerprint covers files that its options refer to (a rubric), and its own
-    # revisions.
-    parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
-    digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
-    metrics = announced(scorer, spec.type)
-    info = ScorerInfo(
-        name=spec.name,
-        type=spec.type,
-        scoring=digest,
-        metrics=metrics or (Metric(name=spec.name),),
-        offline=bool(getattr(scorer, "offline", True)),
-        options=msgspec.to_builtins(spec.options),
-        rubric=getattr(scorer, "rubric_name", None),
-        rubric_digest=getattr(scorer, "rubric_digest", None),
-        provenance=dict(getattr(scorer, "provenance", {})),
-        compared_with=getattr(scorer, "compared_with", None),
-    )
-    streams = inspect.isasyncgenfunction(scorer.score)
-    waits = inspect.iscoroutinefunction(scorer.score)
-    blocking = bool(getattr(scorer, "blocking", False))
-    return ScorerInUse(
-        info=info,
-        scorer=scorer,
-        metrics=metrics,
-        flag=info.metrics[0].name
-        if not metrics or [metric.bounds for metric in metrics] == [(0, 1)]
-        else None,
-        waits=waits or blocking or streams,
-        blocking=blocking,
-        late=info.compared_with is not None,
-        streams=streams,
-    )

@@ -186,8 +186,7 @@ async def run_experiment(  # noqa: PLR0913 - what to run, where, and who watches
             elsewhere=elsewhere,
         )
         reason = await _run_to_end(runner, part.journal, stop, status)
-        _notice_changes(agents, status)
-        _notice_unknown(budget, status)
+        _notice_at_end(agents, budget, status)
 
     path = resume or results / part.folder.path.name  # as given: the working directory is unchanged
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
@@ -196,15 +195,8 @@ async def run_experiment(  # noqa: PLR0913 - what to run, where, and who watches
 _NAMED = 8  # keys
 
 
-def _notice_unknown(budget: Budget, status: RunStatus) -> None:
-    if budget.unknown is not None:
-        status.notice(
-            f"the budget stopped the run: {budget.unknown}, so the rest of it is not known"
-        )
-
-
-def _notice_changes(agents: Agents, status: RunStatus) -> None:
-    """What of the agents changed during the run."""
+def _notice_at_end(agents: Agents, budget: Budget, status: RunStatus) -> None:
+    """What of the agents changed during the run, and what stopped it."""
     for words in dict.fromkeys(
         words for agent in agents.values() for words in getattr(agent, "changes", ())
     ):
@@ -219,6 +211,11 @@ def _notice_changes(agents: Agents, status: RunStatus) -> None:
 
         status.notice(
             f"the agent's replies have keys that are not kept: {', '.join(unread[:_NAMED])}{more}"
+        )
+
+    if budget.unknown is not None:
+        status.notice(
+            f"the budget stopped the run: {budget.unknown}, so the rest of it is not known"
         )
 
 

@@ -538,9 +538,10 @@ class Sessions(msgspec.Struct):
         Every session with a question left gets its history before the first question is asked, so
         none is asked in vain.
         """
-        if self.trial.sample.apart:
+        sample = self.trial.sample
+        if sample.apart:
             return kept
-        turns = self.trial.sample.turns
+        turns = sample.turns
         histories = list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
         next_turns = {
             turns[number].seat: number for number in reversed(range(len(kept), len(turns)))
@@ -548,9 +549,15 @@ class Sessions(msgspec.Struct):
         for seat, number in sorted(next_turns.items(), key=lambda item: item[1]):
             # whether a seat is asked depends on its own replies
             padded = [*kept, *[NOT_ASKED] * (number - len(kept))]
-            if question_for(self.trial.sample, number, padded) is None or not (
-                history := self._history(seat, kept)
-            ):
+            if question_for(sample, number, padded) is None:
+                continue
+            history = list[tuple[Turn, Reply]]()
+            for at, reply in enumerate(kept):
+                asked = question_for(sample, at, kept[:at]) if turns[at].seat == seat else None
+                if asked is not None:
+                    history.append((asked, reply))
+
+            if not history:
                 continue
 
             session = await self.for_turn(number)
@@ -564,13 +571,6 @@ class Sessions(msgspec.Struct):
                 await waits
 
         return kept
-
-    def _history(self, seat: int | None, kept: Sequence[Reply]) -> list[tuple[Turn, Reply]]:
-        """A seat's questions, as sent, with their answers."""
-        sample = self.trial.sample
-        numbers = [number for number in range(len(kept)) if sample.turns[number].seat == seat]
-        asked = [(question_for(sample, number, kept[:number]), kept[number]) for number in numbers]
-        return [(turn, reply) for turn, reply in asked if turn is not None]
 
     async def _open(self, number: int, *, first: int) -> Session:
         """A new session, with the system prompt and the seed of the turn's seat."""

@@ -119,6 +119,18 @@ class Table:
             yield Batch([number for number, _ in block], [row for _, row in block])
 
 
+def delimiter_of(header: str) -> str:
+    """What parts the columns of the header: a comma, unless it has none and has semicolons, tabs or
+    bars.
+    """
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    if "," in unquoted:
+        commas = unquoted.count(",")
+        return ";" if unquoted.count(";") > commas else ","
+
+    return next((mark for mark in ";\t|" if mark in unquoted), ",")
+
+
 class CsvCells:
     """The cells of each line of a CSV file that is not empty, with the number of its first line."""
 

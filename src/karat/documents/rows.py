@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from karat.documents.batches import CsvCells, CsvRows
+from karat.documents.batches import CsvCells, CsvRows, delimiter_of
 from karat.documents.columns import NO_NAME
 from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.names import meanings
@@ -743,7 +743,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     notes = len(rows.notes)
     encoding = _spreadsheet_encoding(rows, data)
     if delimiter == ",":
-        delimiter = _delimiter(io.BytesIO(data).readline().decode(encoding))
+        delimiter = delimiter_of(io.BytesIO(data).readline().decode(encoding))
     csv.field_size_limit(_LONGEST_LINE)
     cells = CsvCells(data, encoding, delimiter)
     header: list[str] = []
@@ -814,18 +814,6 @@ def _are_data(cells: Sequence[str]) -> bool:
             return False
 
     return 2 * likely > len(cells)
-
-
-def _delimiter(header: str) -> str:
-    """What parts the columns of the header: a comma, unless it has none and has semicolons, tabs or
-    bars.
-    """
-    unquoted = re.sub(r'"[^"]*"', "", header)
-    if "," in unquoted:
-        commas = unquoted.count(",")
-        return ";" if unquoted.count(";") > commas else ","
-
-    return next((mark for mark in ";\t|" if mark in unquoted), ",")
 
 
 def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:

@@ -149,6 +149,16 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value := float(text)) else None
 
 
+def is_json(text: bytes) -> bool:
+    """Whether a text is JSON that `decode` reads."""
+    try:
+        decode(text)
+    except Unreadable:
+        return False
+
+    return True
+
+
 def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
     """Each line of a JSON Lines file that is an object, with its place.
 
@@ -288,7 +298,14 @@ class _Scan:
         if opening not in b"{[":
             raise Unreadable("text that is not JSON")
         if not keys and opening == b"[":
-            yield from self._items()
+            while True:
+                self._keep()
+                last = self._next(_ITEM)[0][-1:]
+                if last == b"]":
+                    return
+                if last in b"{[":
+                    self._skip()
+                yield self._take().lstrip(b", \t\r\n")
         elif not keys or opening == b"[":
             self._skip()
         else:
@@ -297,16 +314,6 @@ class _Scan:
                     yield from self._within(match[2], keys[1:])
                 elif match[2] or match[3]:
                     self._skip()
-
-    def _items(self) -> Iterator[bytes]:
-        while True:
-            self._keep()
-            opening = self._next(_ITEM)[0][-1:]
-            if opening == b"]":
-                return
-            if opening in b"{[":
-                self._skip()
-            yield self._take().lstrip(b", \t\r\n")
 
     def _skip(self) -> None:
         """Skips to the end of the object or list that was just opened."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from karat.importers import ImportedScore
-from karat.records import JsonObject, ToolCall
-from karat_imports.importers._chats import Message, arguments, messages, unpacked
+from karat.records import JsonObject
+from karat_imports.importers._chats import Message, messages, unpacked
 from karat_imports.importers._reading import Json
-from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored
+from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored, tool_call
 
 _AGENTS = ("invoke_agent", "invoke_workflow", "create_agent")
 _MODELS = ("chat", "text_completion", "generate_content")
@@ -79,7 +79,12 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         error = ": ".join(problems) or "error"
 
     if kind == "tool":
-        call = _call(known, error)
+        call = tool_call(
+            known.text("gen_ai.tool.name", "tool.name"),
+            known.first("gen_ai.tool.call.arguments", "tool.parameters", "input.value"),
+            returned=known.shown("gen_ai.tool.call.result", "output.value"),
+            error=error,
+        )
     reasons = attributes.get("gen_ai.response.finish_reasons")
     stop_reason = known.text("gen_ai.response.finish_reasons", "llm.finish_reason")
     if isinstance(reasons, list) and reasons:
@@ -192,17 +197,6 @@ def _of_event(event: Event) -> tuple[str, list[Message]]:
     if isinstance(content := unpacked(row.get("content")), list):
         row = Json({**row, "content": content})
     return role, messages([{**row, "role": shown}])
-
-
-def _call(known: Json, error: str | None) -> ToolCall:
-    given = known.first("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-    call = ToolCall(
-        tool=known.text("gen_ai.tool.name", "tool.name") or "", input=arguments(given), error=error
-    )
-    if error is not None:
-        return call
-    result = known.shown("gen_ai.tool.call.result", "output.value")
-    return msgspec.structs.replace(call, result=result)
 
 
 def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[ImportedScore]:

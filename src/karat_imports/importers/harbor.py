@@ -356,10 +356,9 @@ class _Path:
         self.text: str | None = None
         self.reasoning: str | None = None
         self.calls: tuple[ToolCall, ...] = ()
-        if path is not None:
-            self._read(path, findings)
+        if path is None:
+            return
 
-    def _read(self, path: Path, findings: Findings) -> None:
         chat: list[Message] = []
         try:
             self.head = document(path, "steps")

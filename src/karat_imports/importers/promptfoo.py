@@ -219,7 +219,18 @@ class _Trials:
             else:
                 parts.append(result)
 
-        cached, reply = response.flag("cached"), _reply(row, response)
+        cached, text = response.flag("cached"), response.shown("output")
+        reply, tokens = None, response.at("tokenUsage")
+        if text is not None:
+            reply = Reply(
+                text=text,
+                usage=Json({**tokens.at("completionDetails"), **tokens}).usage(
+                    input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
+                ),
+                dollars=response.number("cost", low=0),
+                model=row.at("provider").text("id"),
+                stop_reason=response.stop_reason,
+            )
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
@@ -244,8 +255,8 @@ class _Trials:
         assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
         golden = None
         for assertion in assertions:
-            if assertion.get("type") in _GOLDEN and (text := assertion.text("value")):
-                golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
+            if assertion.get("type") in _GOLDEN and (wanted := assertion.text("value")):
+                golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], wanted)
                 break
 
         return ImportedTrial(
@@ -325,21 +336,6 @@ class _Trials:
         if value is None and of.get(key) is not None:
             self._findings.unreadable("score that is not a number", place)
         return value
-
-
-def _reply(row: Json, response: Json) -> Reply | None:
-    text, tokens = response.shown("output"), response.at("tokenUsage")
-    if text is None:
-        return None
-    return Reply(
-        text=text,
-        usage=Json({**tokens.at("completionDetails"), **tokens}).usage(
-            input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
-        ),
-        dollars=response.number("cost", low=0),
-        model=row.at("provider").text("id"),
-        stop_reason=response.stop_reason,
-    )
 
 
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:

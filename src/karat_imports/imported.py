@@ -124,7 +124,17 @@ def import_results(
     if faults:
         raise BadExperiment("--set", faults)
     importer: ResultImporter = plugins.build(plugin, checked)
-    found = [file for path in paths for file in _files(importer, path, format_name)]
+    found: list[Path] = []
+    for path in paths:
+        matching = [path]
+        if path.is_dir():
+            inside = [file for file in sorted(path.iterdir()) if file.is_file()]
+            matching = [file for file in inside if _recognized(importer, file)]
+        if not matching:
+            message = f"holds no file of the format {format_name}"
+            raise BadDataset(path, [Fault(place="folder", message=message)])
+        found += matching
+
     # a file that is named twice is read once
     files = list({file.resolve(): file for file in found}.values())
     asked = {key: str(value) for key, value in checked.items()}
@@ -167,22 +177,6 @@ def import_results(
     for name, problem in empty:  # one without results does not stop the others
         imported[0].findings.note(f"'{clean(name)}' is left out: {problem.faults[0].message}")
     yield from imported
-
-
-def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = []
-    for file in sorted(path.iterdir()):
-        if file.is_file() and _recognized(importer, file):
-            files.append(file)
-
-    if not files:
-        raise BadDataset(
-            path, [Fault(place="folder", message=f"holds no file of the format {format_name}")]
-        )
-
-    return files
 
 
 def _recognized(importer: ResultImporter, path: Path) -> bool:

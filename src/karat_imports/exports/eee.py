@@ -124,12 +124,12 @@ class _Log:
 
     def aggregate(self, conditions: list[str]) -> JsonObject:
         summary = self._summary
-        scored = []
+        metrics = {metric.key: metric for metric in summary.metrics}
+        results = []
         for entry in summary.results:
             if entry.condition in conditions and entry.mean.value is not None:
-                scored.append(entry)
+                results.append(_result(summary, entry, metrics[entry.metric]))
 
-        metrics = {metric.key: metric for metric in summary.metrics}
         samples: JsonObject = {
             "format": "jsonl",
             "file_path": f"{self.stem}_samples.jsonl",
@@ -137,6 +137,7 @@ class _Log:
             "checksum": self._sum.hexdigest(),
             "total_rows": self._rows,
         }
+
         # The run kind's own numbers for whole conditions, which have no instances
         known: list[ConditionScore] = []
         for part in summary.parts.values():
@@ -178,7 +179,6 @@ class _Log:
                 }
             )
 
-        summary = self._summary
         return {
             "schema_version": SCHEMA,
             "evaluation_id": self.evaluation,
@@ -198,10 +198,7 @@ class _Log:
             },
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
-            "evaluation_results": [
-                *condition_scores,
-                *(_result(summary, entry, metrics[entry.metric]) for entry in scored),
-            ],
+            "evaluation_results": [*condition_scores, *results],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
         }
 

@@ -513,17 +513,26 @@ def title(path: Path) -> str:
     return name.rpartition(".")[0] or name
 
 
-def marked(heads: Sequence[tuple[Path, Json]]) -> list[tuple[Path, Json, str]]:
-    """Each file with what precedes its conditions: its name, or nothing if there is only one
-    file.
-    """
-    names = unique([title(path) for path, _ in heads])
-    if len(names) > 1:
-        marks = [f"{name}: " for name in names]
-    else:
-        marks = [""]
+def heads(
+    paths: Sequence[Path], *lists: tuple[str, ...], otherwise: str, findings: Findings
+) -> list[tuple[Path, Json, str]]:
+    """Each file with its object, without what is in the first of the lists, and what precedes its
+    conditions: its name, or nothing if there is only one file.
 
-    return [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
+    One that has none of the lists is a finding, in the words of `otherwise`; raises BadDataset if
+    there are no more.
+    """
+
+    def read(path: Path) -> tuple[Path, Json]:
+        head = document(path, *lists[0])
+        if not any(isinstance(head.at(*above).get(last), list) for *above, last in lists):
+            raise bad_file(path, otherwise)
+        return path, head
+
+    known = each_readable(paths, read, findings)
+    names = unique([title(path) for path, _ in known])
+    marks = [f"{name}: " for name in names] if len(names) > 1 else [""]
+    return [(path, head, mark) for (path, head), mark in zip(known, marks, strict=True)]
 
 
 def repeats(names: Iterable[str]) -> Iterator[int]:

@@ -148,7 +148,14 @@ def _trials(
 ) -> Iterator[ImportedTrial]:
     for log in logs:
         for place, row in _records(log, findings):
-            written = _said(row)
+            # The messages with the usual keys, whatever names speaker and text have
+            listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
+            written: list[JsonObject] = []
+            for item in listed:
+                keys = speaker_and_text(item) or any_speaker_and_text(item)
+                usual = {} if keys is None else {"role": item[keys[0]], "content": item[keys[1]]}
+                written.append({**item, **usual})
+
             # A chat that begins with the user, and whose `speaker`, not `role`, may name the
             # system: a dialogue, as in the Schema-Guided Dialogue dataset
             first = next(iter(written), {})
@@ -205,18 +212,6 @@ def _trials(
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS),
                 )
-
-
-def _said(row: Json) -> list[JsonObject]:
-    """The messages of a chat with the usual keys, whatever names speaker and text have."""
-    listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
-    found = []
-    for item in listed:
-        keys = speaker_and_text(item) or any_speaker_and_text(item)
-        usual = {} if keys is None else {"role": item[keys[0]], "content": item[keys[1]]}
-        found.append({**item, **usual})
-
-    return found
 
 
 def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:

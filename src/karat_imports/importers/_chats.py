@@ -177,21 +177,16 @@ def _message(value: object) -> Message | None:
             of = Json({**of.without("function", "type"), **of.at("function")})
         calls.append(_call(of))
 
-    for part in map(Json, _parts(content)):
-        for kind in _CALLS:
-            if part.text("type") == kind:
-                calls.append(_call(part))
-            elif part.at(kind):
-                calls.append(_call(part.at(kind)))
-
     results: list[tuple[str | None, str]] = []
     for part in map(Json, _parts(content)):
-        for kind in _RESULTS:
+        for kind in (*_CALLS, *_RESULTS):
             of = part.at(kind)
             if part.text("type") == kind:
                 of = part
-            result = of.first("response", "result", "content", "output")
-            if of:
+            if of and kind in _CALLS:
+                calls.append(_call(of))
+            elif of:
+                result = of.first("response", "result", "content", "output")
                 id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
                 results.append((id_, spoken(result) or _shown(result)))
 

@@ -124,7 +124,17 @@ def import_results(
     if faults:
         raise BadExperiment("--set", faults)
     importer: ResultImporter = plugins.build(plugin, checked)
-    found = [file for path in paths for file in _files(importer, path, format_name)]
+    found: list[Path] = []
+    for path in paths:
+        matching = [path]
+        if path.is_dir():
+            inside = [file for file in sorted(path.iterdir()) if file.is_file()]
+            matching = [file for file in inside if _recognized(importer, file)]
+        if not matching:
+            message = f"holds no file of the format {format_name}"
+            raise BadDataset(path, [Fault(place="folder", message=message)])
+        found += matching
+
     # a file that is named twice is read once
     files = list({file.resolve(): file for file in found}.values())
     asked = {key: str(value) for key, value in checked.items()}
@@ -167,22 +177,6 @@ def import_results(
     for name, problem in empty:  # one without results does not stop the others
         imported[0].findings.note(f"'{clean(name)}' is left out: {problem.faults[0].message}")
     yield from imported
-
-
-def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = []
-    for file in sorted(path.iterdir()):
-        if file.is_file() and _recognized(importer, file):
-            files.append(file)
-
-    if not files:
-        raise BadDataset(
-            path, [Fault(place="folder", message=f"holds no file of the format {format_name}")]
-        )
-
-    return files
 
 
 def _recognized(importer: ResultImporter, path: Path) -> bool:
@@ -298,7 +292,12 @@ def _write(
     stem = slugged(run.name)
     for there in results.glob(f"{stem}-*-{name}"):
         return RunFolder.open(there), {}
-    final = results / f"{stem}-{_day(created)}-{name}"
+    try:
+        day = datetime.fromisoformat(created)
+    except ValueError:
+        day = datetime.now(UTC)
+
+    final = results / f"{stem}-{day:%Y%m%d}-{name}"
     building = results / f".{final.name}-{os.getpid()}.part"
     building.mkdir(mode=0o700)
     try:
@@ -331,15 +330,6 @@ def _write(
     return RunFolder(final, info), writer.counts
 
 
-def _day(created: str) -> str:
-    try:
-        moment = datetime.fromisoformat(created)
-    except ValueError:
-        moment = datetime.now(UTC)
-
-    return moment.strftime("%Y%m%d")
-
-
 class _Writer:
     """What is known about a run so far; trials are streamed, not kept."""
 
@@ -348,6 +338,7 @@ class _Writer:
         self._findings = findings
         self._codec = Codec()
         self._cluster = cluster
+        self._tool = run.tool.partition(" ")[0]  # without its version
         self._shared = SharedValues()
         self._clustered = 0
         self._samples = 0
@@ -463,6 +454,20 @@ class _Writer:
             else:
                 notes.append(f"{kind}: {text}")
 
+        # What is known about each condition, in the form of an experiment's settings
+        settings: dict[str, Choice] = {}
+        for title, given in run.conditions.items():
+            known = {
+                "agent.model": given.model,
+                "system_prompt": given.system_prompt,
+                **given.detail,
+            }
+            for key, value in bounded(known).items():
+                if value is not None and title in self._conditions:
+                    setting = f"conditions.{self._conditions[title].name}.{key}"
+                    settings[setting] = Choice(value=value, source="file")
+
+        detail = excerpt(msgspec.json.encode(bounded(dict(run.detail))).decode(), 2000)
         return RunInfo(
             format=FORMAT_WITHOUT_STOP,
             run=name,
@@ -481,7 +486,7 @@ class _Writer:
                 sha256=self._content.hexdigest(),
                 samples=self._samples,
             ),
-            experiment=dict(self._settings()),
+            experiment=settings,
             conditions={condition.name: condition.digest for condition in conditions},
             prompts={
                 condition.name: sha256(
@@ -490,7 +495,7 @@ class _Writer:
                 for condition in conditions
             },
             agents={condition.name: condition.agent.digest for condition in conditions},
-            agent_type=run.tool.partition(" ")[0] or "unknown",
+            agent_type=self._tool or "unknown",
             agent_model=models.pop() if len(models) == 1 else None,
             scorers=tuple(self._scorers(source["format"])),
             sparse=run.sparse and not self.missing and not self.counts["not run"],
@@ -498,26 +503,11 @@ class _Writer:
             source={
                 **source,
                 **({} if run.created else {"time": "not recorded; it is the time of the import"}),
-                **({"detail": _text(run.detail)} if run.detail else {}),
+                **({"detail": detail} if run.detail else {}),
                 **({"notes": "; ".join(notes)} if notes else {}),
                 **({"incomplete": "; ".join(self.missing)} if self.missing else {}),
             },
         )
-
-    def _settings(self) -> Iterator[tuple[str, Choice]]:
-        """What is known about each condition, in the form of an experiment's settings."""
-        for name, given in self._run.conditions.items():
-            known = {
-                "agent.model": given.model,
-                "system_prompt": given.system_prompt,
-                **given.detail,
-            }
-            for key, value in bounded(known).items():
-                if value is not None and name in self._conditions:
-                    yield (
-                        f"conditions.{self._conditions[name].name}.{key}",
-                        Choice(value=value, source="file"),
-                    )
 
     def _repetition(self, trial: ImportedTrial) -> int | None:
         """Which repetition a trial is, from 0; None: it is left out."""
@@ -615,7 +605,7 @@ class _Writer:
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
             yield msgspec.structs.replace(
-                lost, stage="score", scorer=scorer, scoring=self._scoring(scorer)
+                lost, stage="score", scorer=scorer, scoring=_scoring(self._tool, scorer)
             )
 
     def _score(self, score: ImportedScore, name: str, rows: int, trial: ImportedTrial) -> Score:
@@ -641,7 +631,7 @@ class _Writer:
         return Score(
             trial=name,
             scorer=scorer,
-            scoring=self._scoring(scorer),
+            scoring=_scoring(self._tool, scorer),
             values=values,
             judge=score.judge,
             repeat=score.repeat,
@@ -758,16 +748,13 @@ class _Writer:
                 position=len(self._conditions),
                 digest=_digest([given.system_prompt, bounded(given.detail)]),
                 agent=AgentSpec(
-                    type=self._run.tool.partition(" ")[0],
+                    type=self._tool,
                     digest=_digest([self._run.tool, given.model]),
                 ),
                 system_prompt=given.system_prompt,
             )
 
         return self._conditions[name]
-
-    def _scoring(self, scorer: str) -> str:
-        return _digest_of(self._run.tool.partition(" ")[0], scorer)
 
     def _scorers(self, format_name: str) -> Iterator[ScorerInfo]:
         announced = {_name(scorer): metrics for scorer, metrics in self._run.metrics.items()}
@@ -786,7 +773,7 @@ class _Writer:
             yield ScorerInfo(
                 name=scorer,
                 type=format_name,
-                scoring=self._scoring(scorer),
+                scoring=_scoring(self._tool, scorer),
                 metrics=tuple(metrics),
                 offline=self._offline.get(scorer, True),
                 provenance={"made_by": self._run.tool},
@@ -847,7 +834,7 @@ def _digest(parts: object) -> str:
 
 
 @lru_cache
-def _digest_of(tool: str, scorer: str) -> str:
+def _scoring(tool: str, scorer: str) -> str:
     return _digest([tool, scorer])
 
 
@@ -860,7 +847,3 @@ def _plain(text: str | None) -> str | None:
     if text is None or text.isascii():
         return text
     return text.encode("utf-8", "replace").decode()
-
-
-def _text(detail: Mapping[str, object]) -> str:
-    return excerpt(msgspec.json.encode(bounded(dict(detail))).decode(), 2000)

@@ -78,21 +78,13 @@ def log_in(
             folder=experiment.folder,
             redact=Redactor(experiment.secrets),
             port=port,
-            show=lambda address: _show(address, show, browser=browser),
+            show=show,
+            browser=browser,
         )
     )
     if isinstance(tools, ServerFault):
         raise BadOption("SERVER", tools.message)
     return LoggedIn(server=name, url=server.url, tools=tools, file=str(TokenFile(server).path))
-
-
-def _show(address: str, show: Callable[[str], None], *, browser: bool) -> None:
-    show("Open this address in your browser, and log in:")
-    show(f"  {address}")
-    if browser:
-        import webbrowser
-
-        webbrowser.open(address)
 
 
 async def _logged_in(
@@ -102,6 +94,7 @@ async def _logged_in(
     redact: Redactor,
     port: int | None,
     show: Callable[[str], None],
+    browser: bool,
 ) -> int | ServerFault:
     """How many tools the server offers after the login."""
     way_back = _WayBack()
@@ -109,7 +102,12 @@ async def _logged_in(
 
     async def shown(address: str) -> None:
         way_back.expect(address)
-        show(address)
+        show("Open this address in your browser, and log in:")
+        show(f"  {address}")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
 
     try:
         person = Person(redirect=redirect, show=shown, wait=way_back.wait)

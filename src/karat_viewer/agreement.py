@@ -58,7 +58,62 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.column.key, pair.who), []).append(pair)
-    return [_agreement(group) for _, group in sorted(groups.items())]
+    rows: list[Agreement] = []
+    for _, group in sorted(groups.items()):
+        column, n = group[0].column, len(group)
+        steps = [float(value) for value, _ in steps_of(column)]
+        # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
+        gaps = []
+        for pair in group:
+            gaps.append(abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)))
+        if steps:
+            exact = formats.share(sum(gap == 0 for gap in gaps) / n)
+        else:
+            exact = formats.UNKNOWN
+
+        if len(steps) > 2:
+            within = formats.share(sum(gap <= 1 for gap in gaps) / n)
+        else:
+            within = formats.UNKNOWN
+
+        if steps:
+            judged = [min(max(_rounded(pair.judge), steps[0]), steps[-1]) for pair in group]
+            people = [pair.person for pair in group]
+            if any(value not in steps for value in (*judged, *people)):
+                kappa = Interval(
+                    value=math.nan,
+                    level=0.95,
+                    n=0,
+                    method="cohen's kappa",
+                    reason="some scores are not among the metric's steps",
+                )
+            else:
+                kappa = cohen_kappa(
+                    people, judged, [pair.cluster for pair in group], categories=list(steps)
+                )
+        else:
+            kappa = None
+
+        if kappa is None:
+            kappa_note = "the metric has no steps"
+        else:
+            kappa_note = _note(kappa)
+
+        rows.append(
+            Agreement(
+                metric=column.key,
+                who=group[0].who,
+                answers=n,
+                clusters=len({pair.cluster for pair in group}),
+                exact=exact,
+                within_one=within,
+                kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
+                kappa_note=kappa_note,
+                bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
+            )
+        )
+
+    return rows
 
 
 def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
@@ -69,100 +124,49 @@ def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
     groups: dict[tuple[str, str], list[WordPair]] = {}
     for pair in pairs:
         groups.setdefault((pair.what, pair.who), []).append(pair)
-    return [_of_words(group) for group in groups.values()]
+    rows: list[Agreement] = []
+    for group in groups.values():
+        both = [pair for pair in group if pair.person is not None and pair.karat is not None]
+        n, kappa, note = len(both), None, "the fields share no words" if both else ""
+        if both and all(pair.words for pair in both):
+            people, karats = [pair.person for pair in both], [pair.karat for pair in both]
+            categories = list(dict.fromkeys([*people, *karats]))
+            note = "too many different answers for a kappa"
+            if len(categories) <= _MOST_WORDS:
+                kappa = cohen_kappa(
+                    people,
+                    karats,
+                    [pair.cluster for pair in both],
+                    categories=categories,
+                    weights="none",
+                )
 
-
-def _agreement(group: Sequence[Pair]) -> Agreement:
-    column, n = group[0].column, len(group)
-    steps = [float(value) for value, _ in steps_of(column)]
-    # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
-    gaps = []
-    for pair in group:
-        gaps.append(abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)))
-    if steps:
-        exact = formats.share(sum(gap == 0 for gap in gaps) / n)
-    else:
-        exact = formats.UNKNOWN
-
-    if len(steps) > 2:
-        within = formats.share(sum(gap <= 1 for gap in gaps) / n)
-    else:
-        within = formats.UNKNOWN
-
-    if steps:
-        judged = [min(max(_rounded(pair.judge), steps[0]), steps[-1]) for pair in group]
-        people = [pair.person for pair in group]
-        if any(value not in steps for value in (*judged, *people)):
-            kappa = Interval(
-                value=math.nan,
-                level=0.95,
-                n=0,
-                method="cohen's kappa",
-                reason="some scores are not among the metric's steps",
-            )
+        if n:
+            exact = formats.share(sum(pair.person == pair.karat for pair in both) / n)
         else:
-            kappa = cohen_kappa(
-                people, judged, [pair.cluster for pair in group], categories=list(steps)
+            exact = formats.UNKNOWN
+
+        if kappa is None:
+            kappa_note = note
+        else:
+            kappa_note = _note(kappa)
+
+        rows.append(
+            Agreement(
+                metric=group[0].what,
+                who=group[0].who,
+                answers=n,
+                clusters=len({pair.cluster for pair in both}),
+                undecided=sum(pair.person is None for pair in group),
+                exact=exact,
+                within_one=formats.UNKNOWN,
+                kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
+                kappa_note=kappa_note,
+                bias=formats.UNKNOWN,
             )
-    else:
-        kappa = None
+        )
 
-    if kappa is None:
-        kappa_note = "the metric has no steps"
-    else:
-        kappa_note = _note(kappa)
-
-    return Agreement(
-        metric=column.key,
-        who=group[0].who,
-        answers=n,
-        clusters=len({pair.cluster for pair in group}),
-        exact=exact,
-        within_one=within,
-        kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note=kappa_note,
-        bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
-    )
-
-
-def _of_words(group: Sequence[WordPair]) -> Agreement:
-    both = [pair for pair in group if pair.person is not None and pair.karat is not None]
-    n, kappa, note = len(both), None, "the fields share no words" if both else ""
-    if both and all(pair.words for pair in both):
-        people, karats = [pair.person for pair in both], [pair.karat for pair in both]
-        categories = list(dict.fromkeys([*people, *karats]))
-        note = "too many different answers for a kappa"
-        if len(categories) <= _MOST_WORDS:
-            kappa = cohen_kappa(
-                people,
-                karats,
-                [pair.cluster for pair in both],
-                categories=categories,
-                weights="none",
-            )
-
-    if n:
-        exact = formats.share(sum(pair.person == pair.karat for pair in both) / n)
-    else:
-        exact = formats.UNKNOWN
-
-    if kappa is None:
-        kappa_note = note
-    else:
-        kappa_note = _note(kappa)
-
-    return Agreement(
-        metric=group[0].what,
-        who=group[0].who,
-        answers=n,
-        clusters=len({pair.cluster for pair in both}),
-        undecided=sum(pair.person is None for pair in group),
-        exact=exact,
-        within_one=formats.UNKNOWN,
-        kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note=kappa_note,
-        bias=formats.UNKNOWN,
-    )
+    return rows
 
 
 def _note(kappa: Interval) -> str:

@@ -5,7 +5,7 @@ page of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import get_args
 
@@ -120,7 +120,21 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
         elif place is None:
             continue
         elif label.turn is None:
-            compared.pairs += _pairs(label, place, page)
+            # The scores that the person and the judge both gave
+            for column in page.questions.columns:
+                theirs, judged = label.scores.get(column.key), place.values[column.key]
+                if theirs is None or math.isnan(judged) or abs(judged) >= MOST_VALUE:
+                    continue
+                if abs(theirs) < MOST_VALUE:
+                    compared.pairs.append(
+                        Pair(
+                            column=column,
+                            who=label.who,
+                            person=theirs,
+                            judge=judged,
+                            cluster=place.row,
+                        )
+                    )
         else:
             scores, part = (
                 page.texts.scores_of(place.cell, label.turn),
@@ -140,19 +154,6 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                     )
 
     return compared
-
-
-def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
-    """The scores of a whole answer that the person and the judge both gave."""
-    for column in page.questions.columns:
-        theirs = label.scores.get(column.key)
-        judged = place.values[column.key]
-        if (
-            theirs is not None
-            and not math.isnan(judged)
-            and max(abs(theirs), abs(judged)) < MOST_VALUE
-        ):
-            yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.row)
 
 
 def _listed(

@@ -17,7 +17,7 @@ from karat.index import trusted
 from karat.kind_views import Reviews, SamplePage, TrialRecord, address
 from karat_viewer import queries
 from karat_viewer.open_run import OpenRun, Page
-from karat_viewer.queries import Cell, Filter, Listed, Questions
+from karat_viewer.queries import Filter, Listed, Questions
 from karat_viewer.trial_view import TrialContext, trial_view
 from karat_viewer.web import Site, asked, number_asked, whole_asked
 
@@ -277,6 +277,27 @@ def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[s
     else:
         gap = _number(column, row.gap)
 
+    shown: list[dict[str, Any]] = []
+    for n in range(len(questions.conditions)):
+        cell = cells.get(n)
+        if cell is None:
+            shown.append({"text": formats.UNKNOWN, "below": "", "failed": False})
+            continue
+
+        has_spread = not math.isnan(cell.sd) and column is not None and not column.percent
+        failed = f"{formats.count(cell.failures)} failed" if cell.failures else ""
+        below = (
+            f"± {formats.number(cell.sd)}" if has_spread else "",
+            f"n {cell.n}" if cell.n > 1 else "",
+            failed,
+        )
+        text = formats.plural(cell.answers, "answer")
+        if column is not None:
+            text = _number(column, cell.mean)
+        shown.append(
+            {"text": text, "below": ", ".join(filter(None, below)), "failed": bool(failed)}
+        )
+
     return {
         "n": row.row + 1,
         "id": row.id,
@@ -285,30 +306,8 @@ def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[s
         "turns": row.turns,
         "gap": gap,
         "more": questions.listing.cells.get(row.row, [("", "")] * len(questions.listing.heads)),
-        "cells": [_cell(cells.get(n), column) for n in range(len(questions.conditions))],
+        "cells": shown,
     }
-
-
-def _cell(cell: Cell | None, column: MetricInfo | None) -> dict[str, Any]:
-    if cell is None:
-        return {"text": formats.UNKNOWN, "below": "", "failed": False}
-    has_spread = not math.isnan(cell.sd) and column is not None and not column.percent
-    if cell.failures:
-        failed = f"{formats.count(cell.failures)} failed"
-    else:
-        failed = ""
-
-    below = (
-        f"± {formats.number(cell.sd)}" if has_spread else "",
-        f"n {cell.n}" if cell.n > 1 else "",
-        failed,
-    )
-    if column is not None:
-        text = _number(column, cell.mean)
-    else:
-        text = formats.plural(cell.answers, "answer")
-
-    return {"text": text, "below": ", ".join(filter(None, below)), "failed": bool(failed)}
 
 
 def _number(column: MetricInfo, value: float) -> str:

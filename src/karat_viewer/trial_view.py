@@ -18,7 +18,7 @@ from karat.context import stored_differences
 from karat.errors import BadOption
 from karat.journal import Label
 from karat.kind_views import Reviews, TrialRecord, address
-from karat.records import Elicited, Reply, Score
+from karat.records import Reply, Score
 from karat_viewer.text_diff import difference
 
 _SHOWN = 20_000  # characters of a text on a page
@@ -178,12 +178,19 @@ def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> d
     longest = max((call.milliseconds or 0.0 for call in reply.tool_calls), default=0.0)
     found = []
     for call in reply.tool_calls[:_MOST_CALLS]:
+        elicited = []
+        for question in call.elicited:
+            said = f"{question.message}\n→ {question.action}"
+            if question.content:
+                said += f" {json.dumps(question.content, ensure_ascii=False)}"
+            elicited.append(said)
+
         found.append(
             {
                 "tool": call.tool,
                 "server": call.server,
                 "input": json.dumps(call.input, ensure_ascii=False, indent=1) if call.input else "",
-                "elicited": "\n".join(map(_elicited, call.elicited)),
+                "elicited": "\n".join(elicited),
                 "result": call.result,
                 "error": call.error,
                 "took": ""
@@ -204,15 +211,6 @@ def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> d
         "calls": found,
         "reasoning": reply.reasoning,
     }
-
-
-def _elicited(question: Elicited) -> str:
-    if question.content:
-        content = f" {json.dumps(question.content, ensure_ascii=False)}"
-    else:
-        content = ""
-
-    return f"{question.message}\n→ {question.action}{content}"
 
 
 def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:

@@ -11,7 +11,8 @@ import pytest
 from tests.karat_imports.imported import imported, means
 from tests.karat_imports.test_inspect import log
 
-from karat_imports.importers._reading import Json, marked, title
+from karat.importers import Findings
+from karat_imports.importers._reading import heads, title
 
 
 def written(folder: Path, name: str, content: object) -> Path:
@@ -104,7 +105,14 @@ def test_a_file_is_named_without_its_ending_only(name: str, shown: str) -> None:
     assert title(Path(name)) == shown
 
 
-def test_files_of_one_name_in_two_folders_are_told_apart() -> None:
-    heads = [(Path("a/results.json"), Json({})), (Path("b/results.json"), Json({}))]
-    assert [mark for _, _, mark in marked(heads)] == ["results: ", "results (2): "]
-    assert [mark for _, _, mark in marked(heads[:1])] == [""]
+def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    paths = [written(tmp_path / folder, "results.json", {"cases": []}) for folder in ("a", "b")]
+
+    def marks(*files: Path) -> list[str]:
+        found = heads(files, ("cases",), otherwise="has no cases", findings=Findings())
+        return [mark for _, _, mark in found]
+
+    assert marks(*paths) == ["results: ", "results (2): "]
+    assert marks(paths[0]) == [""]

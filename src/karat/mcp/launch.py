@@ -41,7 +41,15 @@ def main() -> None:
     except PermissionError:
         pass  # this process is a session leader already
 
-    _end_with(definition.get("parent"))
+    # Asks the kernel for a SIGTERM when the parent dies, also by SIGKILL; this survives exec
+    parent: int | None = definition.get("parent")
+    if parent is not None and sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before we asked
+            sys.exit(EXIT_CANNOT_START)
     # Python ignores these signals, and the program that replaces it would inherit that.
     for name in ("SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
@@ -61,20 +69,6 @@ def main() -> None:
 def _refuse(argv: list[str], reason: str) -> NoReturn:
     sys.stderr.write(f"{CANNOT_START}'{argv[0]}': {reason}\n")
     sys.exit(EXIT_CANNOT_START)
-
-
-def _end_with(parent: int | None) -> None:
-    """Asks the kernel for a SIGTERM when the parent dies, also by SIGKILL. The request survives
-    exec.
-    """
-    if parent is None or sys.platform != "linux":
-        return
-    import ctypes
-
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before we asked
-        sys.exit(EXIT_CANNOT_START)
 
 
 if __name__ == "__main__":

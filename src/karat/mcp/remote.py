@@ -157,8 +157,10 @@ class RemoteLink:
                 self.evidence.status = self.evidence.location = None
             return
 
-        if self._tokens is not None and _of_the_login(response, self._server.url):
-            return
+        asked = str(response.request.url).partition("?")[0]
+        elsewhere = asked != self._server.url.partition("?")[0]
+        if self._tokens is not None and (elsewhere or response.status_code in (401, 403)):
+            return  # only part of getting a token: the outcome is recorded there
         if (
             response.status_code in (404, 405)
             and response.request.method == "GET"
@@ -183,14 +185,6 @@ class RemoteLink:
             and response.status_code >= 400
         ):
             self._on_broken()  # the SDK stops sending and would let every call wait for its timeout
-
-
-def _of_the_login(response: httpx2.Response, url: str) -> bool:
-    """Whether it is only part of getting a token: the outcome is recorded there."""
-    return (
-        response.status_code in (401, 403)
-        or str(response.request.url).partition("?")[0] != url.partition("?")[0]
-    )
 
 
 class _Wrapped:

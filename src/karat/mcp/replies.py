@@ -97,21 +97,15 @@ class Pending:
             problem = "its reply is a batch, which the protocol does not have"
         errors = []
         for reply in message if isinstance(message, list) else [message]:
-            errors.append(self._of(reply, problem))
-        return [error for error in errors if error is not None]
+            if not isinstance(reply, dict) or "method" in reply:
+                continue
+            meant = None
+            if {"id", "result", "error"} & reply.keys():
+                meant = self._meant(reply.get("id"))
+            if meant is not None:
+                errors.append(self._error(meant, problem or _problem(reply)))
 
-    def _of(self, reply: object, problem: str | None) -> JSONRPCError | None:
-        if (
-            not isinstance(reply, dict)
-            or "method" in reply
-            or not {"id", "result", "error"} & reply.keys()
-        ):
-            return None
-
-        meant = self._meant(reply.get("id"))
-        if meant is not None:
-            return self._error(meant, problem or _problem(reply))
-        return None
+        return errors
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""

@@ -43,17 +43,24 @@ class Screen:
 
         `undelivered`: why the transport made the error.
         """
+        from mcp_types import CONNECTION_CLOSED, PROTOCOL_VERSION_META_KEY, REQUEST_TIMEOUT
+
         error: Any = getattr(reply, "error", None)
+        parameters = request.params or {}
         if error is None:
             if reply.result.get("nextCursor") == "":
                 del reply.result["nextCursor"]
             if request.method == "tools/list":
-                if not (request.params or {}).get("cursor"):
+                if not parameters.get("cursor"):
                     self.left_out.clear()
-                self._correct(reply.result, _version_of(request))
+
+                # Revisions from 2026 on name theirs in each request, and the others are alike
+                meta = parameters.get("_meta")
+                modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+                self._correct(reply.result, MODERN_PROTOCOL if modern else "2025-11-25")
         elif undelivered is not None:
             error.data = Undelivered(undelivered)
-        elif error.code in _codes_of_the_sdk():
+        elif error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):  # those of the SDK
             error.data = Answered(error.data)
 
     def _correct(self, result: JsonObject, version: str) -> None:
@@ -77,23 +84,6 @@ class Screen:
                 self.left_out[name] = problem
 
         result["tools"] = kept
-
-
-def _codes_of_the_sdk() -> tuple[int, int]:
-    from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
-
-    return CONNECTION_CLOSED, REQUEST_TIMEOUT
-
-
-def _version_of(request: Any) -> str:
-    """The revision whose rules hold: those from 2026 on name theirs in each request, and the others
-    are alike.
-    """
-    from mcp_types import PROTOCOL_VERSION_META_KEY
-
-    meta = (request.params or {}).get("_meta")
-    modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
-    return MODERN_PROTOCOL if modern else "2025-11-25"
 
 
 def _problem(result: JsonObject, version: str) -> str | None:

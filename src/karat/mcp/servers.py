@@ -296,36 +296,31 @@ class Toolbox:
         clock = asyncio.get_running_loop().time
         deadline = clock() + server.init_timeout_seconds
         for attempt in itertools.count(1):
-            outcome = await self._probe(server)
-            if isinstance(outcome, ServerFault):
-                wait = again(server, outcome, attempt)
-            else:
-                wait = None
+            own: set[Session] = set()
+            outcome: ToolList | ServerFault
+            try:
+                outcome = (await self._line(server, attempts.current(), own).offer()).tools
+            except InfrastructureFault as fault:
+                outcome = ServerFault(
+                    server=server.name,
+                    kind=fault.kind,
+                    message=fault.message,
+                    retriable=fault.retriable,
+                    retry_after=fault.retry_after,
+                )
+            finally:
+                await _close(own, at_once=False)
+                self._forget()
 
+            if isinstance(outcome, ToolList):
+                self._hear(outcome)
+                break
+            wait = again(server, outcome, attempt)
             if wait is None or clock() + wait > deadline:
                 break
             await asyncio.sleep(wait)
 
         return outcome
-
-    async def _probe(self, server: McpServer) -> ToolList | ServerFault:
-        own: set[Session] = set()
-        try:
-            listed = (await self._line(server, attempts.current(), own).offer()).tools
-        except InfrastructureFault as fault:
-            return ServerFault(
-                server=server.name,
-                kind=fault.kind,
-                message=fault.message,
-                retriable=fault.retriable,
-                retry_after=fault.retry_after,
-            )
-        finally:
-            await _close(own, at_once=False)
-            self._forget()
-
-        self._hear(listed)
-        return listed
 
     def _line(
         self, server: McpServer, attempt: Attempt | None, own: set[Session]

@@ -31,7 +31,7 @@ from karat.redact import Redactor
 
 if TYPE_CHECKING:
     import mcp_types
-    from mcp import Client, MCPError
+    from mcp import Client
 
     from karat.mcp.elicitation import Answering
     from karat.mcp.parts import ServerTokens
@@ -229,7 +229,14 @@ class Session:
             by_the_sdk = not isinstance(made_by, Answered)
             if error.code == REQUEST_TIMEOUT and by_the_sdk:
                 raise call_timeout(self.server, label, self._link.evidence)
-            gone = (error.code == CONNECTION_CLOSED and by_the_sdk) or self._refused(error)
+            # Whether HTTP reports that the session no longer exists, rather than a failed tool
+            redirected = (
+                self._link.evidence.location is not None and "not followed" in error.message
+            )
+            no_session = redirected or error.message in _HTTP_GONE
+            gone = (error.code == CONNECTION_CLOSED and by_the_sdk) or (
+                no_session and isinstance(made_by, Undelivered)
+            )
             if isinstance(made_by, Undelivered) and not gone:
                 # of this request only: the session continues
                 raise self._fault(error, made_by.evidence)
@@ -335,13 +342,6 @@ class Session:
             if not wanted.done():
                 wanted.cancel()
             wanted.add_done_callback(_retrieve)
-
-    def _refused(self, error: MCPError) -> bool:
-        """Whether HTTP reports that the session no longer exists, rather than a failed tool."""
-        redirected = self._link.evidence.location is not None and "not followed" in error.message
-        return isinstance(error.error.data, Undelivered) and (
-            redirected or error.message in _HTTP_GONE
-        )
 
     async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
         """Mark the session as unusable, and give the reason."""

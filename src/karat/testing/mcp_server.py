@@ -69,7 +69,6 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
         server.add_tool(tool, name=name, structured_output=tool is structured)
 
     _add_tools_of_the_sdk(server)
-    _add_elicitation(server)
     server.resource(_SHELF, name="lamps", mime_type="text/markdown")(lamps)
     server.prompt(name="ask_about")(ask_about)
     return server
@@ -240,8 +239,20 @@ def nothing() -> str:
 
 
 def _add_tools_of_the_sdk(server: MCPServer[object]) -> None:
-    from mcp.server.mcpserver import Context
+    from typing import Annotated
+
+    from mcp.server.mcpserver import (
+        AcceptedElicitation,
+        Context,
+        Elicit,
+        ElicitationResult,
+        Resolve,
+    )
     from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import BaseModel
+
+    class Order(BaseModel):
+        copies: int
 
     def fail(message: str = "out of order") -> str:
         """Fails, and says why."""
@@ -257,22 +268,6 @@ def _add_tools_of_the_sdk(server: MCPServer[object]) -> None:
         request = ctx.request_context.request
         return json.dumps(dict(request.headers) if request is not None else {})
 
-    # The annotation above is a string, which the SDK can only look up among this module's names.
-    headers.__annotations__["ctx"] = Context
-    server.add_tool(fail, structured_output=False)
-    server.add_tool(grow, structured_output=False)
-    server.add_tool(headers, structured_output=False)
-
-
-def _add_elicitation(server: MCPServer[object]) -> None:
-    from typing import Annotated
-
-    from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
-    from pydantic import BaseModel
-
-    class Order(BaseModel):
-        copies: int
-
     def question(book: str) -> Elicit[Order]:
         return Elicit(f"How many copies of {book}?", Order)
 
@@ -282,12 +277,16 @@ def _add_elicitation(server: MCPServer[object]) -> None:
         return {"book": book, "copies": copies, "said": type(wanted).__name__}
 
     # The annotations above are strings, which the SDK cannot look up inside a function.
+    headers.__annotations__["ctx"] = Context
     question.__annotations__["return"] = Elicit[Order]
     order.__annotations__ |= {
         "book": str,
         "wanted": Annotated[ElicitationResult[Order], Resolve(question)],
         "return": dict[str, str | int],
     }
+    server.add_tool(fail, structured_output=False)
+    server.add_tool(grow, structured_output=False)
+    server.add_tool(headers, structured_output=False)
     server.add_tool(order, structured_output=True)
 
 

@@ -217,8 +217,18 @@ def _described_tool(name: str, tool: Callable[..., object]) -> Json:
 
 def _called(tool: Callable[..., object], params: Json, *, request: Request) -> Json:
     """The result of `tools/call`."""
+    arguments = params.get("arguments") or {}
+    taken: Json = {}
     try:
-        taken = _checked(tool, params.get("arguments") or {})
+        for key, parameter in _parameters(tool).items():
+            kind, python_type = SCHEMA_TYPES[parameter.annotation]
+            if key in arguments:
+                if not isinstance(arguments[key], python_type):
+                    raise RuntimeError(f"the argument '{key}' must be of the type {kind}")
+                taken[key] = arguments[key]
+            elif parameter.default is parameter.empty:
+                raise RuntimeError(f"the argument '{key}' is missing")
+
         if "request" in inspect.signature(tool).parameters:
             taken["request"] = request
         returned = tool(**taken)
@@ -246,18 +256,3 @@ def _called(tool: Callable[..., object], params: Json, *, request: Request) -> J
             result["content"] = blocks
 
     return result
-
-
-def _checked(tool: Callable[..., object], arguments: Json) -> Json:
-    """The arguments that the tool has; RuntimeError if one is missing or of another type."""
-    taken: Json = {}
-    for key, parameter in _parameters(tool).items():
-        kind, python_type = SCHEMA_TYPES[parameter.annotation]
-        if key in arguments:
-            if not isinstance(arguments[key], python_type):
-                raise RuntimeError(f"the argument '{key}' must be of the type {kind}")
-            taken[key] = arguments[key]
-        elif parameter.default is parameter.empty:
-            raise RuntimeError(f"the argument '{key}' is missing")
-
-    return taken

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from time import perf_counter
 from urllib.parse import unquote
@@ -141,7 +141,9 @@ class Files:
         """Creates or replaces a file, and its parent folders. Raises OSError, ValueError."""
         *folders, name = self._below(path).parts
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with _opened(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+        with ExitStack() as closing:
+            fd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            closing.callback(os.close, fd)
             for folder in folders:
                 with suppress(FileExistsError):
                     os.mkdir(folder, dir_fd=fd)
@@ -176,14 +178,6 @@ class Files:
         if not below.parts:
             raise ValueError("a folder")
         return below
-
-
-@contextmanager
-def _opened(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 class _Call:
@@ -344,10 +338,34 @@ class TurnUpdates:
 
     def reply(self, *, whole: bool = False) -> Reply:
         """The answer with its tool calls; `whole`: with the texts between tool calls."""
+        # MCP calls as the proxy saw them, in the order the agent reports; then the others
+        seen = [
+            call
+            for server, n in zip(self._observed, self._on_the_way, strict=True)
+            for call in server.calls[n:]
+        ]
+        listed = []
+        for call in self._calls.values():
+            mcp = self._mcp(call)
+            given = call.reported.get("rawInput")
+            if not isinstance(given, dict):
+                given = {}
+            same = (
+                record
+                for record in seen
+                if mcp == (record.server, record.tool) and given in ({}, record.input)
+            )
+            alike = (record for record in seen if mcp is None and given and given == record.input)
+            if (record := next(same, next(alike, None))) is not None:
+                seen.remove(record)
+                listed.append(msgspec.structs.replace(record, milliseconds=call.milliseconds))
+            else:
+                listed.append(self._as_record(call, mcp, given))
+
         return Reply(
             text="".join(self._texts) if whole else self.text,
             reasoning="".join(self._trace) or None,
-            tool_calls=self._tool_calls(),
+            tool_calls=(*listed, *seen, *self._refused),
             milliseconds=round((perf_counter() - self._started) * 1000, 3),
         )
 
@@ -364,7 +382,19 @@ class TurnUpdates:
                 self._last = []
 
         call = self._calls[key]
-        call.outside = call.outside or next(filter(self._outside, _paths_of(report)), "")
+        if call.outside:
+            return call
+
+        # Every path that the call may name: agents call their inputs as they like
+        paths: list[str] = []
+        for part in ("locations", "content"):
+            listed = report.get(part)
+            for item in listed if isinstance(listed, list) else ():
+                if isinstance(item, dict) and isinstance(item.get("path"), str):
+                    paths.append(item["path"])
+
+        paths += _paths_in(report.get("rawInput"), "")
+        call.outside = next(filter(self._outside, paths), "")
         return call
 
     def _name(self, call: _Call) -> str:
@@ -403,33 +433,6 @@ class TurnUpdates:
     def _ran(self, call: _Call) -> bool:
         return not call.rejected and call.reported.get("status") == "completed"
 
-    def _tool_calls(self) -> tuple[ToolCall, ...]:
-        """MCP calls as the proxy saw them, in the order the agent reports; then the others."""
-        seen = [
-            call
-            for server, n in zip(self._observed, self._on_the_way, strict=True)
-            for call in server.calls[n:]
-        ]
-        listed = []
-        for call in self._calls.values():
-            mcp = self._mcp(call)
-            given = call.reported.get("rawInput")
-            if not isinstance(given, dict):
-                given = {}
-            same = (
-                record
-                for record in seen
-                if mcp == (record.server, record.tool) and given in ({}, record.input)
-            )
-            alike = (record for record in seen if mcp is None and given and given == record.input)
-            if (record := next(same, next(alike, None))) is not None:
-                seen.remove(record)
-                listed.append(msgspec.structs.replace(record, milliseconds=call.milliseconds))
-            else:
-                listed.append(self._as_record(call, mcp, given))
-
-        return (*listed, *seen, *self._refused)
-
     def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
         if mcp is not None:
             server, tool = mcp
@@ -451,17 +454,6 @@ class TurnUpdates:
         return ToolCall(
             tool=tool, server=server, input=given, result=result, error=error, milliseconds=took
         )
-
-
-def _paths_of(report: JsonObject) -> Iterator[str]:
-    """Every path that a tool call may name: agents call their inputs as they like."""
-    for part in ("locations", "content"):
-        listed = report.get(part)
-        for item in listed if isinstance(listed, list) else ():
-            if isinstance(item, dict) and isinstance(item.get("path"), str):
-                yield item["path"]
-
-    yield from _paths_in(report.get("rawInput"), "")
 
 
 def _paths_in(value: object, key: str) -> Iterator[str]:

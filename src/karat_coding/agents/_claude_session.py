@@ -421,7 +421,18 @@ class TurnMessages:
         if not block.is_error:
             self._names.ran(use.name)
         milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
-        text = self._redact(_text(block.content))
+        content = block.content
+        if isinstance(content, list):  # anything but text as JSON
+            parts = []
+            for part in content:
+                if part.get("type") == "text":
+                    parts.append(part["text"])
+                else:
+                    parts.append(json.dumps(part, ensure_ascii=False))
+
+            content = "\n".join(parts)
+
+        text = self._redact(content or "")
         self._ended[use.id] = (
             self._call(use, error=text) if block.is_error else self._call(use, result=text)
         )
@@ -450,20 +461,6 @@ def _usage(counted: JsonObject) -> Usage:
         reasoning_tokens=(counted.get("output_tokens_details") or {}).get("thinking_tokens")
         or None,
     )
-
-
-def _text(content: str | list[JsonObject] | None) -> str:
-    """A tool's result; anything but text as JSON."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = []
-    for part in content:
-        if part.get("type") == "text":
-            parts.append(part["text"])
-        else:
-            parts.append(json.dumps(part, ensure_ascii=False))
-
-    return "\n".join(parts)
 
 
 _LOOK_SECONDS = 0.05  # between two checks of servers that are starting
@@ -513,15 +510,41 @@ class Conversation:
     async def open(self) -> None:
         """Starts Claude Code, and waits for servers: it would begin without the late ones.
 
-        Raises TrialFault.
+        Raises TrialFault and BadExperiment.
         """
         from claude_agent_sdk import ClaudeSDKError
 
-        started = asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        started = clock()
         try:
             await self._client.connect()
-            self._ready(await self._client.get_server_info() or {})
-            await self._servers_up(started)
+            info: JsonObject = await self._client.get_server_info() or {}
+            version = info.get("claude_code_version")
+            if version is not None and self._version not in (None, version):
+                message = (
+                    f"Claude Code is now {version}; the run began with {self._version}, and "
+                    f"answers of two versions cannot be compared: start a new run, or install the "
+                    f"old version again and resume"
+                )
+                raise InfrastructureFault("cli_changed", message)
+
+            if "commands" in info:
+                self._names.check_commands(command["name"] for command in info["commands"])
+            waiting = {server.name: server for server in self._names.servers}
+            while waiting:
+                statuses: Any = (await self._client.get_mcp_status()).get("mcpServers", [])
+                for status in statuses:
+                    server = waiting.get(status["name"])
+                    if server is None:
+                        continue
+                    late = clock() - started >= server.init_timeout_seconds
+                    if status["status"] == "connected":
+                        del waiting[server.name]
+                    elif late or status["status"] != "pending":
+                        raise self._refused(server, status, late=late)
+
+                if waiting:
+                    await asyncio.sleep(_LOOK_SECONDS)
         except ClaudeSDKError as error:
             raise self._ended(error) from error
 
@@ -588,41 +611,6 @@ class Conversation:
         if self._messages is not None:
             self._messages.took(call, message.get("duration_ms"))
         return {}
-
-    def _ready(self, info: JsonObject) -> None:
-        """Check Claude Code's account of itself before the first question.
-
-        Raises TrialFault and BadExperiment.
-        """
-        version = info.get("claude_code_version")
-        if version is not None and self._version not in (None, version):
-            message = (
-                f"Claude Code is now {version}; the run began with {self._version}, and answers "
-                f"of two versions cannot be compared: start a new run, or install the old version "
-                f"again and resume"
-            )
-            raise InfrastructureFault("cli_changed", message)
-
-        if "commands" in info:
-            self._names.check_commands(command["name"] for command in info["commands"])
-
-    async def _servers_up(self, started: float) -> None:
-        clock = asyncio.get_running_loop().time
-        waiting = {server.name: server for server in self._names.servers}
-        while waiting:
-            statuses: Any = (await self._client.get_mcp_status()).get("mcpServers", [])
-            for status in statuses:
-                server = waiting.get(status["name"])
-                if server is None:
-                    continue
-                late = clock() - started >= server.init_timeout_seconds
-                if status["status"] == "connected":
-                    del waiting[server.name]
-                elif late or status["status"] != "pending":
-                    raise self._refused(server, status, late=late)
-
-            if waiting:
-                await asyncio.sleep(_LOOK_SECONDS)
 
     def _refused(self, server: McpServer, status: Any, *, late: bool) -> InfrastructureFault:
         about = f"MCP server '{server.name}'"

@@ -172,18 +172,14 @@ class Acp:
                     self._setting, condition, sample, program, Files(shown, root)
                 )
                 async with conversation.opened(shown):
-                    self._compare(conversation.agent)
+                    agent = conversation.agent
+                    self._named = self._named or agent
+                    words = f"the agent was {self._named} and is now {agent}"
+                    if agent != self._named and words not in self.changes:
+                        self.changes.append(words)
                     yield conversation
             finally:
                 await asyncio.shield(asyncio.create_task(program.end()))
-
-    def _compare(self, agent: str) -> None:
-        self._named = self._named or agent
-        if (
-            agent != self._named
-            and (words := f"the agent was {self._named} and is now {agent}") not in self.changes
-        ):
-            self.changes.append(words)
 
 
 class _Program:
@@ -342,14 +338,17 @@ class _Conversation:
         usage = None
         dollars = None
         stop = None
+        self._program.lines.received = 0
+        asked = {"sessionId": self._id, "prompt": [{"type": "text", "text": text}]}
         try:
-            result, fault = await self._prompt(text)
-            if result is not None:
-                stop = result.get("stopReason")
-                usage = reported_usage(result.get("usage"))
-                if updates.used_tools and not self._known.whole_usage:
-                    usage = None
-                fault = updates.fault(stop)
+            result = await self._request("session/prompt", asked, seconds=None)
+            stop = result.get("stopReason")
+            usage = reported_usage(result.get("usage"))
+            if updates.used_tools and not self._known.whole_usage:
+                usage = None
+            fault = updates.fault(stop)
+        except TrialFault as error:
+            fault = error
         finally:
             self._turn = None
             dollars = self._dollars(usage, updates.cost)
@@ -371,14 +370,6 @@ class _Conversation:
             raise fault
 
         return reply
-
-    async def _prompt(self, text: str) -> tuple[JsonObject | None, TrialFault | None]:
-        self._program.lines.received = 0
-        asked = {"sessionId": self._id, "prompt": [{"type": "text", "text": text}]}
-        try:
-            return await self._request("session/prompt", asked, seconds=None), None
-        except TrialFault as fault:
-            return None, fault
 
     def _dollars(self, usage: Usage | None, cost: float | None) -> float | None:
         """By the user's own price, else the increase in the session cost that the agent reports."""

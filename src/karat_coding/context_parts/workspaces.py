@@ -133,21 +133,19 @@ class TrialWorkspaces:
                     overlay is not None and f"no overlay can be mounted here ({overlay.shown})"
                 )
                 why = no_mount or "the agent runs in karat's own process"
+
+                # The measured time to copy the largest folder
+                largest = max(self._bases.values(), key=lambda base: len(base.entries))
+                clock = time.monotonic()
+                open_workspace(self._folder / "measured", largest, None).close()
+                seconds = formats.duration(time.monotonic() - clock)
+                many = sum(not entry.folder for entry in largest.entries.values())
                 notice(
-                    f"workspaces are copied for each attempt, because {why}: "
-                    f"{self._cost_of_copies()}"
+                    f"workspaces are copied for each attempt, because {why}: {seconds} for "
+                    f"{formats.plural(many, 'file')} with {formats.count(largest.tree.size)} bytes"
                 )
 
             yield
-
-    def _cost_of_copies(self) -> str:
-        """The measured time to copy the largest folder."""
-        base = max(self._bases.values(), key=lambda base: len(base.entries))
-        clock = time.monotonic()
-        open_workspace(self._folder / "measured", base, None).close()
-        seconds = formats.duration(time.monotonic() - clock)
-        files = formats.plural(sum(not entry.folder for entry in base.entries.values()), "file")
-        return f"{seconds} for {files} with {formats.count(base.tree.size)} bytes"
 
     async def open(self, trial: Trial, *, overlay: bool) -> Workspace:
         """`overlay`: whether an overlay is possible, because the agent starts processes through
@@ -238,7 +236,17 @@ class RebuiltWorkspaces:
         changes = answer.workspace
         assert changes is not None
         try:
-            base, place = self._base(self._run, changes.base)
+            with self._lock:
+                if self._folder is None:
+                    self._folder = self._undo.enter_context(temporary_folder("rebuilt"))
+                base = self._bases.get(changes.base)
+                if base is None:
+                    unpacked = self._folder / f"base-{changes.base}"
+                    base = unpack_base(self._run, changes.base, unpacked)
+                    self._bases[changes.base] = base
+                self._count += 1
+                place = self._folder / f"{self._count}"
+                place.mkdir(mode=0o700)
         except (OSError, BadArchive, ValueError) as error:
             archive = f"{FOLDER}/base-{changes.base}.tar.gz"
             raise JudgeFault(
@@ -261,15 +269,3 @@ class RebuiltWorkspaces:
             ) from error
         finally:
             remove_tree(place)
-
-    def _base(self, run: Path, digest: str) -> tuple[Base, Path]:
-        """The starting folder, and a new folder next to it."""
-        with self._lock:
-            if self._folder is None:
-                self._folder = self._undo.enter_context(temporary_folder("rebuilt"))
-            if digest not in self._bases:
-                self._bases[digest] = unpack_base(run, digest, self._folder / f"base-{digest}")
-            self._count += 1
-            place = self._folder / f"{self._count}"
-            place.mkdir(mode=0o700)
-            return self._bases[digest], place

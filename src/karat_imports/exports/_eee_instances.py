@@ -85,6 +85,18 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
     else:
         output = None
 
+    # The short answer if the agent gave one separately, else the whole reply
+    scored = []
+    for index, reply in enumerate(replies):
+        scored.append(
+            {
+                "turn_idx": places[index] if places else 0,
+                "source": f"messages[{places[index]}].content" if places else "output.raw",
+                "extracted_value": reply.answer if reply.answer is not None else reply.text,
+                "extraction_method": "whole_text" if reply.answer is None else "answer_given_apart",
+                "is_terminal": index == len(replies) - 1,
+            }
+        )
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,
@@ -95,7 +107,7 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
         "input": {"raw": raw, "reference": reference},
         "output": output,
         "messages": None if alone else messages,
-        "answer_attribution": _attribution(replies, places),
+        "answer_attribution": scored,
         **({"token_usage": usage} if usage is not None else {}),
         **(
             {}
@@ -147,25 +159,6 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
         messages.append(said)
 
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
-
-
-def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObject]:
-    """Which text was scored: the short answer if the agent gave one separately, else the whole
-    reply.
-    """
-    found = []
-    for index, reply in enumerate(replies):
-        found.append(
-            {
-                "turn_idx": places[index] if places else 0,
-                "source": f"messages[{places[index]}].content" if places else "output.raw",
-                "extracted_value": reply.answer if reply.answer is not None else reply.text,
-                "extraction_method": "whole_text" if reply.answer is None else "answer_given_apart",
-                "is_terminal": index == len(replies) - 1,
-            }
-        )
-
-    return found
 
 
 def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:

@@ -8,7 +8,7 @@ no place for it. The same run gives the same bytes: names come from the run, tim
 from __future__ import annotations
 
 import uuid
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Literal
 
@@ -124,12 +124,12 @@ class _Log:
 
     def aggregate(self, conditions: list[str]) -> JsonObject:
         summary = self._summary
-        scored = []
+        metrics = {metric.key: metric for metric in summary.metrics}
+        results = []
         for entry in summary.results:
             if entry.condition in conditions and entry.mean.value is not None:
-                scored.append(entry)
+                results.append(_result(summary, entry, metrics[entry.metric]))
 
-        metrics = {metric.key: metric for metric in summary.metrics}
         samples: JsonObject = {
             "format": "jsonl",
             "file_path": f"{self.stem}_samples.jsonl",
@@ -137,8 +137,16 @@ class _Log:
             "checksum": self._sum.hexdigest(),
             "total_rows": self._rows,
         }
+
+        # The run kind's own numbers for whole conditions, which have no instances
+        known: list[ConditionScore] = []
+        for part in summary.parts.values():
+            known += part.condition_scores()
+
         condition_scores = []
-        for score in _condition_scores(summary, conditions):
+        for score in known:
+            if score.condition not in conditions or score.estimate.value is None:
+                continue
             result = score.estimate
             numbers = _uncertainty(
                 result, "bootstrap" if "bootstrap" in result.method else "analytic"
@@ -176,29 +184,22 @@ class _Log:
             "evaluation_id": self.evaluation,
             "evaluation_timestamp": summary.created,
             "retrieved_timestamp": str(epoch(summary)),
-            "source_metadata": self._source(),
+            "source_metadata": {
+                "source_name": summary.name,
+                "source_type": "evaluation_run",
+                "source_organization_name": self._options.organization,
+                "evaluator_relationship": self._options.relationship,
+                "additional_details": {
+                    "run": summary.run,
+                    "status": summary.status,
+                    "headline": summary.headline,
+                    "warnings": msgspec.json.encode(summary.warnings).decode(),
+                },
+            },
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
-            "evaluation_results": [
-                *condition_scores,
-                *(_result(summary, entry, metrics[entry.metric]) for entry in scored),
-            ],
+            "evaluation_results": [*condition_scores, *results],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
-        }
-
-    def _source(self) -> JsonObject:
-        summary = self._summary
-        return {
-            "source_name": summary.name,
-            "source_type": "evaluation_run",
-            "source_organization_name": self._options.organization,
-            "evaluator_relationship": self._options.relationship,
-            "additional_details": {
-                "run": summary.run,
-                "status": summary.status,
-                "headline": summary.headline,
-                "warnings": msgspec.json.encode(summary.warnings).decode(),
-            },
         }
 
 
@@ -266,6 +267,19 @@ def _result(summary: Summary, result: Result, metric: MetricInfo) -> JsonObject:
 
 def _named(summary: Summary, condition: str, key: str) -> JsonObject:
     origin = summary.provenance
+    origin = summary.provenance
+    settings = {}
+    for setting, value in origin.settings.items():
+        if setting.startswith(("agent.", f"conditions.{condition}.")):
+            settings[setting] = formats.text_of(value)
+
+    tools = []
+    for server in origin.servers:
+        if server.name in origin.condition_servers.get(condition, ()):
+            for tool in server.tools:
+                tools.append({"name": f"mcp__{server.name}__{tool}"})
+
+    given = {"generation_args": {"agentic_eval_config": {"available_tools": tools}}}
     return {
         "evaluation_result_id": described(summary, condition, key),
         "evaluation_name": f"{summary.name}/{condition}/{key}",
@@ -280,45 +294,17 @@ def _named(summary: Summary, condition: str, key: str) -> JsonObject:
             },
         },
         "evaluation_timestamp": summary.created,
-        "generation_config": _generation(summary, condition),
-    }
-
-
-def _generation(summary: Summary, condition: str) -> JsonObject:
-    origin = summary.provenance
-    settings = {}
-    for key, value in origin.settings.items():
-        if key.startswith(("agent.", f"conditions.{condition}.")):
-            settings[key] = formats.text_of(value)
-
-    tools = []
-    for server in origin.servers:
-        if server.name in origin.condition_servers.get(condition, ()):
-            for tool in server.tools:
-                tools.append({"name": f"mcp__{server.name}__{tool}"})
-
-    given = {"generation_args": {"agentic_eval_config": {"available_tools": tools}}}
-    return {
-        **(given if tools else {}),
-        "additional_details": {
-            "condition": condition,
-            "condition_digest": origin.conditions.get(condition, ""),
-            "agent_digest": origin.agents.get(condition, ""),
-            "repetitions": str(summary.repetitions),
-            **settings,
+        "generation_config": {
+            **(given if tools else {}),
+            "additional_details": {
+                "condition": condition,
+                "condition_digest": origin.conditions.get(condition, ""),
+                "agent_digest": origin.agents.get(condition, ""),
+                "repetitions": str(summary.repetitions),
+                **settings,
+            },
         },
     }
-
-
-def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[ConditionScore]:
-    """The run kind's own numbers for whole conditions, if they have a value.
-
-    They have no instances.
-    """
-    for part in summary.parts.values():
-        for score in part.condition_scores():
-            if score.condition in conditions and score.estimate.value is not None:
-                yield score
 
 
 def _uncertainty(estimate: Estimate, method: str) -> JsonObject:

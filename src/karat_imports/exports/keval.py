@@ -22,7 +22,7 @@ from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
 from karat.exports import epoch
 from karat.journal import End, RunFolder
-from karat.records import JsonObject, Reply, Usage
+from karat.records import JsonObject, Usage
 from karat.sums import exact_sum
 
 __all__ = ["Keval"]
@@ -34,7 +34,8 @@ class Keval:
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         # A run folder may come from a stranger, so none of the three is trusted.
         day = summary.created[:10].replace("-", "")
-        stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
+        parts = (summary.name, day, summary.run)
+        stem = "_".join(re.sub(r"[^\w.+ -]", "_", part).strip(". ")[:80] or "run" for part in parts)
         seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
         lines = list(_lines(summary, run, seconds))
         if lines:  # the first of those with most repetitions comes first
@@ -74,10 +75,6 @@ class Keval:
         }
 
         return {f"{stem}.json": formats.json_file(aggregate), f"{stem}.detailed.jsonl": detailed}
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run"
 
 
 def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[JsonObject]:
@@ -154,7 +151,13 @@ def _details(
                 exact_sum((value - mean) ** 2 for value in values) / (len(values) - 1)
             )
 
-        details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
+        reasonings: list[str] = []
+        for trial in kept:
+            given = [score for score in trial.scores if score.scorer == metric.scorer]
+            reasons = dict.fromkeys(score.reasons.get(metric.name) for score in given)
+            reasonings.append("\n\n".join(filter(None, reasons)))
+
+        details[f"{metric.key}_reasonings"] = reasonings
 
     claims = dict.fromkeys(
         claim for trial in kept for score in trial.scores for claim in score.claims
@@ -166,13 +169,6 @@ def _details(
         for position, text in enumerate(reasoning)
     ]
     return details
-
-
-def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
-    reasons = (
-        score.reasons.get(metric.name) for score in trial.scores if score.scorer == metric.scorer
-    )
-    return "\n\n".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def _run_detail(
@@ -219,35 +215,31 @@ def _text(trial: TrialRecord) -> str:
 
 def _trace(trial: TrialRecord, position: int) -> list[JsonObject]:
     """Every step of one repetition, in order: thoughts, MCP calls, messages."""
-    last = len(trial.replies) - 1
-    steps = [
-        step
-        for place, reply in enumerate(trial.replies)
-        for step in _steps(reply, last=place == last)
-    ]
+    steps: list[JsonObject] = []
+    for place, reply in enumerate(trial.replies, start=1):
+        if reply.reasoning:
+            steps.append(_reasoning_step(reply.reasoning, terminal=False))
+        for call in reply.tool_calls:
+            if call.server is not None:
+                steps.append(
+                    {
+                        "source": "mcp_tool",
+                        "extracted_value": call.result or "",
+                        "extraction_method": "tool_call",
+                        "is_terminal": False,
+                        "tool_name": f"mcp__{call.server}__{call.tool}",
+                        "tool_input": call.input,
+                        "tool_error": call.error is not None,
+                        "duration_ms": call.milliseconds,
+                    }
+                )
+
+        steps.append(_reasoning_step(reply.text, terminal=place == len(trial.replies)))
+
     return [
         {"repetition_index": position, "turn_idx": index, **step}
         for index, step in enumerate(steps)
     ]
-
-
-def _steps(reply: Reply, *, last: bool) -> Iterator[JsonObject]:
-    if reply.reasoning:
-        yield _reasoning_step(reply.reasoning, terminal=False)
-    for call in reply.tool_calls:
-        if call.server is not None:
-            yield {
-                "source": "mcp_tool",
-                "extracted_value": call.result or "",
-                "extraction_method": "tool_call",
-                "is_terminal": False,
-                "tool_name": f"mcp__{call.server}__{call.tool}",
-                "tool_input": call.input,
-                "tool_error": call.error is not None,
-                "duration_ms": call.milliseconds,
-            }
-
-    yield _reasoning_step(reply.text, terminal=last)
 
 
 def _reasoning_step(text: str, *, terminal: bool) -> JsonObject:
@@ -277,10 +269,10 @@ def _condition(
 ) -> JsonObject:
     name = f"{summary.name}/{condition}"
     details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
-    keys = []
+    averages: JsonObject = {}
     for metric in summary.metrics:
-        for part in ("mean", "stddev"):
-            keys.append(f"{metric.key}_{part}")
+        for key in (f"{metric.key}_mean", f"{metric.key}_stddev"):
+            averages[key] = _mean([detail[key] for detail in details if detail[key] is not None])
 
     servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
 
@@ -307,17 +299,13 @@ def _condition(
             "samples_number": len({line["sample_idx"] for line in lines}),
         },
         "metric_config": metric_config,
-        "score_details": {"score": None, "details": {key: _average(details, key) for key in keys}},
+        "score_details": {"score": None, "details": averages},
         "generation_config": {
             "judge_temperature": summary.provenance.settings.get("judge.temperature"),
             **({"judges": summary.provenance.judges} if summary.provenance.judges else {}),
         },
         **({"mcp_servers": servers} if servers else {}),
     }
-
-
-def _average(details: Sequence[JsonObject], key: str) -> float | None:
-    return _mean([detail[key] for detail in details if detail[key] is not None])
 
 
 def _mean(values: Sequence[float]) -> float | None:

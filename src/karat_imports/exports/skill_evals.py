@@ -13,7 +13,7 @@ import msgspec
 from karat import formats
 from karat.analysis import Summary
 from karat.journal import RunFolder
-from karat.records import Criterion, JsonObject
+from karat.records import JsonObject
 
 __all__ = ["SkillEvals"]
 
@@ -35,21 +35,17 @@ class SkillEvals:
             triggers = sample.metadata.get("should_trigger")
             if isinstance(triggers, bool):
                 case["should_trigger"] = triggers
-            stated = []
+            stated: list[str | JsonObject] = []
             for one in sample.criteria:
-                if one.text != "Skill" or not isinstance(triggers, bool):  # should_trigger says it
-                    stated.append(_expectation(one))
+                if one.text == "Skill" and isinstance(triggers, bool):  # should_trigger says it
+                    continue
+
+                # A sentence; an object where a rule decides, or weight matters
+                values: JsonObject = msgspec.to_builtins(one)
+                stated.append(one.text if set(values) == {"text"} else values)
 
             if stated:
                 case["expectations"] = stated
             cases.append(case)
 
         return {"evals.json": formats.json_file({"skill_name": summary.name, "evals": cases})}
-
-
-def _expectation(criterion: Criterion) -> str | JsonObject:
-    """A sentence; an object where a rule decides, or weight matters."""
-    stated: JsonObject = msgspec.to_builtins(criterion)
-    if set(stated) == {"text"}:
-        return criterion.text
-    return stated

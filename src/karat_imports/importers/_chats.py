@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -43,8 +43,15 @@ def spoken(content: object) -> str | None:
     """
     if isinstance(content, str):
         return content or None
-    texts = [text for part in _parts(content) if (text := _text(part)) is not None]
-    return "\n".join(texts) or None
+    texts: list[str] = []
+    for part in _parts(content):
+        row = Json(part)
+        if isinstance(part, str):
+            texts.append(part)
+        elif row.text("type") in (None, *_TEXTS):
+            texts.append(row.text("text", "content") or "")
+
+    return "\n".join(filter(None, texts)) or None
 
 
 def messages(value: object) -> list[Message]:
@@ -60,7 +67,11 @@ def messages(value: object) -> list[Message]:
 
     if isinstance(value, dict):
         value = [value]
-    return [message for row in _flat(value) if (message := _message(row)) is not None]
+    rows: list[object] = []
+    for item in _parts(value):
+        rows += item if isinstance(item, list) else [item]  # a list: one of a batch of chats
+
+    return [message for row in rows if (message := _message(row)) is not None]
 
 
 def question(chat: Iterable[Message]) -> str | None:
@@ -126,15 +137,6 @@ def arguments(value: object) -> JsonObject:
     return {"input": value}
 
 
-def _flat(value: object) -> Iterator[object]:
-    """The items of a list; of a batch of chats, those of each."""
-    for item in _parts(value):
-        if isinstance(item, list):
-            yield from item
-        else:
-            yield item
-
-
 def _parts(content: object) -> list[object]:
     if isinstance(content, dict):
         return [content]
@@ -142,15 +144,6 @@ def _parts(content: object) -> list[object]:
         return []
     # OpenInference nests a part once more
     return [Json(part).get("message_content", part) for part in content]
-
-
-def _text(part: object) -> str | None:
-    if isinstance(part, str):
-        return part or None
-    row = Json(part)
-    if row.text("type") in (None, *_TEXTS):
-        return row.text("text", "content")
-    return None
 
 
 def _message(value: object) -> Message | None:
@@ -176,22 +169,24 @@ def _message(value: object) -> Message | None:
         content = unpacked(content)
     text = spoken(content)
 
-    calls = [*_calls(row)]
-    for part in map(Json, _parts(content)):
-        for kind in _CALLS:
-            if part.text("type") == kind:
-                calls.append(_call(part))
-            elif part.at(kind):
-                calls.append(_call(part.at(kind)))
+    calls: list[Call] = []
+    beside = row.at("additional_kwargs").list("tool_calls")
+    for call in [*row.list("tool_calls"), *beside]:
+        of = Json({**call.without("tool_call"), **call.at("tool_call")})
+        if of.at("function"):
+            of = Json({**of.without("function", "type"), **of.at("function")})
+        calls.append(_call(of))
 
     results: list[tuple[str | None, str]] = []
     for part in map(Json, _parts(content)):
-        for kind in _RESULTS:
+        for kind in (*_CALLS, *_RESULTS):
             of = part.at(kind)
             if part.text("type") == kind:
                 of = part
-            result = of.first("response", "result", "content", "output")
-            if of:
+            if of and kind in _CALLS:
+                calls.append(_call(of))
+            elif of:
+                result = of.first("response", "result", "content", "output")
                 id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
                 results.append((id_, spoken(result) or _shown(result)))
 
@@ -214,15 +209,6 @@ def _shown(value: object) -> str:
     if value is None:
         return ""
     return text_of(value)
-
-
-def _calls(row: Json) -> Iterator[Call]:
-    """Calls beside the content of a message."""
-    for call in [*row.list("tool_calls"), *row.at("additional_kwargs").list("tool_calls")]:
-        of = Json({**call.without("tool_call"), **call.at("tool_call")})
-        if of.at("function"):
-            of = Json({**of.without("function", "type"), **of.at("function")})
-        yield _call(of)
 
 
 def _call(of: Json) -> Call:

@@ -149,6 +149,16 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value := float(text)) else None
 
 
+def is_json(text: bytes) -> bool:
+    """Whether a text is JSON that `decode` reads."""
+    try:
+        decode(text)
+    except Unreadable:
+        return False
+
+    return True
+
+
 def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
     """Each line of a JSON Lines file that is an object, with its place.
 
@@ -288,7 +298,14 @@ class _Scan:
         if opening not in b"{[":
             raise Unreadable("text that is not JSON")
         if not keys and opening == b"[":
-            yield from self._items()
+            while True:
+                self._keep()
+                last = self._next(_ITEM)[0][-1:]
+                if last == b"]":
+                    return
+                if last in b"{[":
+                    self._skip()
+                yield self._take().lstrip(b", \t\r\n")
         elif not keys or opening == b"[":
             self._skip()
         else:
@@ -297,16 +314,6 @@ class _Scan:
                     yield from self._within(match[2], keys[1:])
                 elif match[2] or match[3]:
                     self._skip()
-
-    def _items(self) -> Iterator[bytes]:
-        while True:
-            self._keep()
-            opening = self._next(_ITEM)[0][-1:]
-            if opening == b"]":
-                return
-            if opening in b"{[":
-                self._skip()
-            yield self._take().lstrip(b", \t\r\n")
 
     def _skip(self) -> None:
         """Skips to the end of the object or list that was just opened."""
@@ -506,17 +513,26 @@ def title(path: Path) -> str:
     return name.rpartition(".")[0] or name
 
 
-def marked(heads: Sequence[tuple[Path, Json]]) -> list[tuple[Path, Json, str]]:
-    """Each file with what precedes its conditions: its name, or nothing if there is only one
-    file.
-    """
-    names = unique([title(path) for path, _ in heads])
-    if len(names) > 1:
-        marks = [f"{name}: " for name in names]
-    else:
-        marks = [""]
+def heads(
+    paths: Sequence[Path], *lists: tuple[str, ...], otherwise: str, findings: Findings
+) -> list[tuple[Path, Json, str]]:
+    """Each file with its object, without what is in the first of the lists, and what precedes its
+    conditions: its name, or nothing if there is only one file.
 
-    return [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
+    One that has none of the lists is a finding, in the words of `otherwise`; raises BadDataset if
+    there are no more.
+    """
+
+    def read(path: Path) -> tuple[Path, Json]:
+        head = document(path, *lists[0])
+        if not any(isinstance(head.at(*above).get(last), list) for *above, last in lists):
+            raise bad_file(path, otherwise)
+        return path, head
+
+    known = each_readable(paths, read, findings)
+    names = unique([title(path) for path, _ in known])
+    marks = [f"{name}: " for name in names] if len(names) > 1 else [""]
+    return [(path, head, mark) for (path, head), mark in zip(known, marks, strict=True)]
 
 
 def repeats(names: Iterable[str]) -> Iterator[int]:

@@ -12,10 +12,9 @@ from karat.importers import Findings
 from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
     Json,
-    Unreadable,
     beginning,
-    decode,
     document,
+    is_json,
     items,
     lines,
 )
@@ -44,7 +43,7 @@ def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
         yield from items(path, findings=findings)
     elif page := _PAGE.match(head):
         yield from items(path, page[0].split(b'"')[1].decode(), findings=findings)
-    elif newline and not _is_json(first):
+    elif newline and not is_json(first):
         yield path.name, document(path)
     else:
         yield from lines(path, findings)
@@ -59,15 +58,6 @@ def rows_of(
     for path in files:
         for place, record in records(path, findings):
             yield from read(place, record, findings)
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        decode(text)
-    except Unreadable:
-        return False
-
-    return True
 
 
 def numeric(row: Json, *keys: str) -> float | None:

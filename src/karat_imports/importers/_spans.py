@@ -4,15 +4,14 @@ new, OpenLLMetry's flat ones, and OpenInference's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from karat.importers import ImportedScore
-from karat.records import JsonObject, ToolCall
-from karat_imports.importers._chats import Message, arguments, messages, unpacked
+from karat.records import JsonObject
+from karat_imports.importers._chats import Message, messages, unpacked
 from karat_imports.importers._reading import Json
-from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored
+from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored, tool_call
 
 _AGENTS = ("invoke_agent", "invoke_workflow", "create_agent")
 _MODELS = ("chat", "text_completion", "generate_content")
@@ -79,7 +78,32 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         error = ": ".join(problems) or "error"
 
     if kind == "tool":
-        call = _call(known, error)
+        call = tool_call(
+            known.text("gen_ai.tool.name", "tool.name"),
+            known.first("gen_ai.tool.call.arguments", "tool.parameters", "input.value"),
+            returned=known.shown("gen_ai.tool.call.result", "output.value"),
+            error=error,
+        )
+
+    evaluations: list[Mapping[str, object]] = [
+        event.attributes for event in events if event.name == _EVALUATION
+    ]
+    if "gen_ai.evaluation.name" in attributes and not evaluations:
+        evaluations = [attributes]
+    scores = list(base.scores)
+    for evaluation in evaluations:
+        row = Json(dict(evaluation))
+        detail = {key: row[key] for key in row if key.startswith("gen_ai.evaluation.")}
+        scores.append(
+            scored(
+                row.text("gen_ai.evaluation.name") or "evaluation",
+                row.get("gen_ai.evaluation.score.value"),
+                label=row.text("gen_ai.evaluation.score.label"),
+                reason=row.text("gen_ai.evaluation.explanation"),
+                detail=detail,
+            )
+        )
+
     reasons = attributes.get("gen_ai.response.finish_reasons")
     stop_reason = known.text("gen_ai.response.finish_reasons", "llm.finish_reason")
     if isinstance(reasons, list) and reasons:
@@ -106,7 +130,7 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         error=error,
         call=call,
         call_id=known.text("gen_ai.tool.call.id", "tool_call.id"),
-        scores=[*base.scores, *_scores(attributes, events)],
+        scores=scores,
         metadata=metadata,
     )
 
@@ -192,33 +216,3 @@ def _of_event(event: Event) -> tuple[str, list[Message]]:
     if isinstance(content := unpacked(row.get("content")), list):
         row = Json({**row, "content": content})
     return role, messages([{**row, "role": shown}])
-
-
-def _call(known: Json, error: str | None) -> ToolCall:
-    given = known.first("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-    call = ToolCall(
-        tool=known.text("gen_ai.tool.name", "tool.name") or "", input=arguments(given), error=error
-    )
-    if error is not None:
-        return call
-    result = known.shown("gen_ai.tool.call.result", "output.value")
-    return msgspec.structs.replace(call, result=result)
-
-
-def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[ImportedScore]:
-    sources: list[Mapping[str, object]] = [
-        event.attributes for event in events if event.name == _EVALUATION
-    ]
-    if "gen_ai.evaluation.name" in attributes and not sources:
-        sources = [attributes]
-    for source in sources:
-        row = Json(dict(source))
-        yield scored(
-            row.text("gen_ai.evaluation.name") or "evaluation",
-            row.get("gen_ai.evaluation.score.value"),
-            label=row.text("gen_ai.evaluation.score.label"),
-            reason=row.text("gen_ai.evaluation.explanation"),
-            detail={
-                key: value for key, value in source.items() if key.startswith("gen_ai.evaluation.")
-            },
-        )

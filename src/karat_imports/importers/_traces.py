@@ -25,7 +25,7 @@ from karat.importers import (
 )
 from karat.records import JsonObject, Metric, Reply, ToolCall, Usage
 from karat.sums import sum_of_known
-from karat_imports.importers._chats import Message, question, tool_calls, unpacked
+from karat_imports.importers._chats import Message, arguments, question, tool_calls, unpacked
 from karat_imports.importers._reading import (
     Json,
     asked,
@@ -131,6 +131,18 @@ def scored(
         judge=judge,
         offline=offline,
         detail=detail or {},
+    )
+
+
+def tool_call(
+    name: str | None, given: object, *, returned: str | None, error: str | None
+) -> ToolCall:
+    """A call that is a span. What it returned counts only where it did not fail."""
+    return ToolCall(
+        tool=name or "",
+        input=arguments(given),
+        result=returned if error is None else None,
+        error=error,
     )
 
 
@@ -240,7 +252,8 @@ class Traces:
             )
 
     def _trial(self, place: str, spans: Sequence[Span]) -> ImportedTrial | None:
-        asked_for = next(filter(None, map(_question, spans)), None)
+        said = (question(span.input) or span.asked for span in spans if span.kind != "tool")
+        asked_for = next(filter(None, said), None)
         if asked_for is None:
             worked = any(span.kind != "other" for span in spans)
             problem = "trace without calls of a model or an agent"
@@ -266,6 +279,18 @@ class Traces:
             condition, ImportedCondition(model=models[-1] if models else None)
         )
 
+        given = [score for span in spans for score in span.scores]
+        scores: list[ImportedScore] = []
+        for score, repeat in zip(given, repeats(score.scorer for score in given), strict=True):
+            scores.append(msgspec.structs.replace(score, repeat=repeat))
+            for name in score.values:
+                if name not in self.metrics:
+                    lower = name in self._lower
+                    self.metrics[score.scorer] = ()
+                    if lower:
+                        self.metrics[score.scorer] = (Metric(name=name, direction="lower"),)
+                    self._higher[name] = None
+
         failed = failure(root.error)
         return ImportedTrial(
             sample=sample,
@@ -276,23 +301,10 @@ class Traces:
             started=utc(root.started),
             seconds=_seconds(root),
             failure=failed,
-            scores=list(self._scores(spans)),
+            scores=scores,
             metadata=next((span.metadata for span in spans if span.metadata), {}),
             detail=root.detail,
         )
-
-    def _scores(self, spans: Sequence[Span]) -> Iterator[ImportedScore]:
-        scores = [score for span in spans for score in span.scores]
-        for score, repeat in zip(scores, repeats(score.scorer for score in scores), strict=True):
-            for name in score.values:
-                if name not in self.metrics:
-                    lower = name in self._lower
-                    self.metrics[score.scorer] = ()
-                    if lower:
-                        self.metrics[score.scorer] = (Metric(name=name, direction="lower"),)
-                    self._higher[name] = None
-
-            yield msgspec.structs.replace(score, repeat=repeat)
 
 
 def _ordered(spans: Sequence[Span]) -> list[Span]:
@@ -313,12 +325,6 @@ def _around(span: Span, known: Mapping[str | None, Span]) -> list[str]:
         around.append(above.id)
         above = known.get(above.parent)
     return around
-
-
-def _question(span: Span) -> str | None:
-    if span.kind == "tool":
-        return None
-    return question(span.input) or span.asked
 
 
 def _said(span: Span) -> str | None:

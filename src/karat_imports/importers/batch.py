@@ -83,11 +83,25 @@ def _trials(
 ) -> Iterator[ImportedTrial]:
     for place, id_, of_id in grouped(partial(lines_with, "custom_id", files), findings):
         trials: list[ImportedTrial] = []
-        requests = [_request(row) for row in of_id if "body" in row or "params" in row]
+        requests: list[_Request] = []
+        results: list[Json] = []
         for row in of_id:
-            if "body" in row or "params" in row:
+            if "body" not in row and "params" not in row:
+                results.append(row)
                 continue
 
+            body = Json({**row.at("body"), **row.at("params")})
+            given = body.get("messages", body.get("input", body.get("prompt")))
+            chat = messages(given)
+            requests.append(
+                _Request(
+                    model=body.text("model") or "not named",
+                    question=question(chat) or said_last(given),
+                    chat=chat,
+                )
+            )
+
+        for row in results:
             # The request of its model, whose name may have a date behind it, else the first
             model = _body(row).text("model") or ""
             same = (one for one in requests if model.startswith(one.model))
@@ -105,17 +119,6 @@ def _trials(
         for trial in trials:
             conditions.setdefault(trial.condition, ImportedCondition(model=trial.condition))
             yield trial
-
-
-def _request(row: Json) -> _Request:
-    body = Json({**row.at("body"), **row.at("params")})
-    given = body.get("messages", body.get("input", body.get("prompt")))
-    chat = messages(given)
-    return _Request(
-        model=body.text("model") or "not named",
-        question=question(chat) or said_last(given),
-        chat=chat,
-    )
 
 
 def _body(row: Json) -> Json:

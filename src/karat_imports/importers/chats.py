@@ -125,7 +125,12 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
 
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
-    models = _models(log.columns)
+    # Column of chats → the column with its model, by the ends of their names: `conversation_a`
+    # and `model_a`
+    models: dict[str, str] = {}
+    if len(log.columns) > 1:
+        models = {name: f"model_{name.rpartition('_')[2]}" for name in log.columns}
+
     for number, row in log.rows.rows:
         beside = {key: value for key, value in row.items() if key not in log.columns}
         for name in log.columns:
@@ -133,15 +138,6 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
             if name in models:
                 chat["model"] = row.get(models[name], name)
             yield f"{log.path.name}, {log.rows.unit} {number}", Json(chat)
-
-
-def _models(columns: Sequence[str]) -> dict[str, str]:
-    """Column of chats → the column with its model, by the ends of their names: `conversation_a` and
-    `model_a`. Empty where there is only one.
-    """
-    if len(columns) < 2:
-        return {}
-    return {name: f"model_{name.rpartition('_')[2]}" for name in columns}
 
 
 def _trials(
@@ -152,18 +148,30 @@ def _trials(
 ) -> Iterator[ImportedTrial]:
     for log in logs:
         for place, row in _records(log, findings):
-            written = _said(row)
+            # The messages with the usual keys, whatever names speaker and text have
+            listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
+            written: list[JsonObject] = []
+            for item in listed:
+                keys = speaker_and_text(item) or any_speaker_and_text(item)
+                usual = {} if keys is None else {"role": item[keys[0]], "content": item[keys[1]]}
+                written.append({**item, **usual})
+
+            # A chat that begins with the user, and whose `speaker`, not `role`, may name the
+            # system: a dialogue, as in the Schema-Guided Dialogue dataset
+            first = next(iter(written), {})
+            of_system = "speaker" in first and side_of(str(first.get("role"))) == "user"
             said = with_sides(
-                written,
-                agent if log.rows is None else None,
-                system_answers=_is_of_system(written),
+                written, agent if log.rows is None else None, system_answers=of_system
             )
             beside = row.text(*_REPLIES)  # to the last message, where the log has it aside
             if beside is not None and said and said[-1].get("role") == "user":
                 said.append({"role": "assistant", "content": beside})
-            unsure = _unsure(written, said)
-            if unsure:
-                findings.left_out(f"chat, --set agent=NAME: {who_answers(unsure)}", place)
+            sides = {str(message.get("role")) for message in said}
+            names = dict.fromkeys(str(message.get("role", "")) for message in written)
+            people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
+            somebody_answers = "assistant" in sides or sides <= {"user", *NOT_SPEAKING}
+            if not somebody_answers and len(people) > 1:
+                findings.left_out(f"chat, --set agent=NAME: {who_answers(people)}", place)
                 continue
 
             turns = list(_turns(messages(said)))
@@ -204,35 +212,6 @@ def _trials(
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS),
                 )
-
-
-def _said(row: Json) -> list[JsonObject]:
-    """The messages of a chat with the usual keys, whatever names speaker and text have."""
-    listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
-    found = []
-    for item in listed:
-        keys = speaker_and_text(item) or any_speaker_and_text(item)
-        usual = {} if keys is None else {"role": item[keys[0]], "content": item[keys[1]]}
-        found.append({**item, **usual})
-
-    return found
-
-
-def _is_of_system(written: Sequence[JsonObject]) -> bool:
-    """Whether a chat begins with the user, and `speaker`, not `role`, may name the system: that of
-    a dialogue then, as in the Schema-Guided Dialogue dataset.
-    """
-    first = next(iter(written), {})
-    return "speaker" in first and side_of(str(first.get("role"))) == "user"
-
-
-def _unsure(written: Sequence[JsonObject], said: Sequence[JsonObject]) -> list[str]:
-    """The speakers of a chat, as it names them, if no name tells who of them answers."""
-    sides = {str(message.get("role")) for message in said}
-    names = dict.fromkeys(str(message.get("role", "")) for message in written)
-    people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
-    unsure = "assistant" not in sides and not sides <= {"user", *NOT_SPEAKING}
-    return people if unsure and len(people) > 1 else []
 
 
 def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:

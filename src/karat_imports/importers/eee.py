@@ -123,21 +123,6 @@ def _opened(path: Path) -> _File:
     return _File(samples)
 
 
-def _stated(files: Sequence[_File]) -> Iterator[Stated]:
-    """What the aggregates state. Files of one model are one condition, and are taken together."""
-    together: dict[tuple[str, ...], list[_File]] = {}
-    for file in files:
-        together.setdefault(tuple(file.read), []).append(file)
-    for conditions, same in together.items():
-        planned = [file.planned for file in same]
-        yield Stated(
-            file=", ".join(file.path.name for file in same),
-            conditions=conditions,
-            trials=None if 0 in planned else sum(planned),
-            means=same[0].means if len(same) == 1 else {},
-        )
-
-
 def _trials(
     files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
 ) -> Iterator[ImportedTrial]:
@@ -161,7 +146,20 @@ def _trials(
         if file.rows < total:
             unfinished.append(f"{file.path.name}: {file.rows} of {total} rows are here")
 
-    stated += _stated(files)
+    # Files of one model are one condition, and what they state is taken together
+    together: dict[tuple[str, ...], list[_File]] = {}
+    for file in files:
+        together.setdefault(tuple(file.read), []).append(file)
+    for conditions, same in together.items():
+        planned = [file.planned for file in same]
+        stated.append(
+            Stated(
+                file=", ".join(file.path.name for file in same),
+                conditions=conditions,
+                trials=None if 0 in planned else sum(planned),
+                means=same[0].means if len(same) == 1 else {},
+            )
+        )
 
 
 class _File:
@@ -339,8 +337,16 @@ def _reply(row: Json) -> Reply | None:
     traces = [text for message in replies if (text := message.text("reasoning_trace"))]
     results = {}
     for message in messages:
-        for call in _texts(message.get("tool_call_id")):
-            results[call] = message.text("content")
+        for id_ in _texts(message.get("tool_call_id")):
+            results[id_] = message.text("content")
+
+    calls: list[ToolCall] = []
+    for call in [call for message in replies for call in message.list("tool_calls")]:
+        server, tool = None, call.text("name") or ""
+        if mcp := _MCP.fullmatch(tool):
+            server, tool = mcp.groups()
+        result = results.get(call.text("id") or "")
+        calls.append(ToolCall(tool=tool, server=server, input=call.at("arguments"), result=result))
 
     answer = None
     for attribution in row.list("answer_attribution"):
@@ -351,9 +357,7 @@ def _reply(row: Json) -> Reply | None:
         text=texts[0] if row.at("output") else texts[-1],
         answer=None if answer in texts else answer,
         reasoning="\n".join(_texts(row.at("output").get("reasoning_trace")) or traces) or None,
-        tool_calls=tuple(
-            _call(call, results) for message in replies for call in message.list("tool_calls")
-        ),
+        tool_calls=tuple(calls),
         usage=usage.usage(
             input_tokens="input_tokens",
             output_tokens="output_tokens",
@@ -362,19 +366,4 @@ def _reply(row: Json) -> Reply | None:
             cache_write_tokens="input_tokens_cache_write",
         ),
         stop_reason=row.at("metadata").text("karat.stop_reason") or row.at("metadata").stop_reason,
-    )
-
-
-def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
-    name = call.text("name") or ""
-    mcp = _MCP.fullmatch(name)
-    server = None
-    if mcp:
-        server, name = mcp.groups()
-
-    return ToolCall(
-        tool=name,
-        server=server,
-        input=call.at("arguments"),
-        result=results.get(call.text("id") or ""),
     )

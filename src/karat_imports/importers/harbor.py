@@ -329,7 +329,32 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         scores.append(ImportedScore(scorer=_SCORER, values=values))
     reply = None
     if trajectory is not None or context or row.at("verifier_result"):
-        reply = _reply(trial, context, path)
+        final, settings = path.head.at("final_metrics"), Json(trial.settings)
+        usage = context.usage(
+            input_tokens="n_input_tokens",
+            output_tokens="n_output_tokens",
+            cache_read_tokens="n_cache_tokens",
+        ) or final.usage(
+            input_tokens="total_prompt_tokens",
+            output_tokens="total_completion_tokens",
+            cache_read_tokens="total_cached_tokens",
+        )
+        dollars = context.number("cost_usd", low=0)
+        if dollars is None:
+            dollars = final.number("total_cost_usd", low=0)
+        stop_reason = None
+        if path.text is None:
+            stop_reason = "not_recorded"
+        reply = Reply(
+            text=path.text or "",
+            reasoning=path.reasoning,
+            tool_calls=path.calls,
+            usage=usage,
+            dollars=dollars,
+            model=trial.model,
+            agent=" ".join(filter(None, (settings.text("agent"), settings.text("version")))),
+            stop_reason=stop_reason,
+        )
 
     return ImportedTrial(
         sample=trial.task,
@@ -356,10 +381,9 @@ class _Path:
         self.text: str | None = None
         self.reasoning: str | None = None
         self.calls: tuple[ToolCall, ...] = ()
-        if path is not None:
-            self._read(path, findings)
+        if path is None:
+            return
 
-    def _read(self, path: Path, findings: Findings) -> None:
         chat: list[Message] = []
         try:
             self.head = document(path, "steps")
@@ -391,35 +415,6 @@ class _Path:
         if self.head.get("subagent_trajectories"):
             findings.left_out("trajectories of subagents", path.parent.parent.name)
         self.calls = tool_calls(chat)
-
-
-def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
-    final, settings = path.head.at("final_metrics"), Json(trial.settings)
-    usage = context.usage(
-        input_tokens="n_input_tokens",
-        output_tokens="n_output_tokens",
-        cache_read_tokens="n_cache_tokens",
-    ) or final.usage(
-        input_tokens="total_prompt_tokens",
-        output_tokens="total_completion_tokens",
-        cache_read_tokens="total_cached_tokens",
-    )
-    dollars = context.number("cost_usd", low=0)
-    if dollars is None:
-        dollars = final.number("total_cost_usd", low=0)
-    stop_reason = None
-    if path.text is None:
-        stop_reason = "not_recorded"
-    return Reply(
-        text=path.text or "",
-        reasoning=path.reasoning,
-        tool_calls=path.calls,
-        usage=usage,
-        dollars=dollars,
-        model=trial.model,
-        agent=" ".join(filter(None, (settings.text("agent"), settings.text("version")))),
-        stop_reason=stop_reason,
-    )
 
 
 def _failure(exception: Json, *, answered: bool, scored: bool) -> ImportedFailure | None:

@@ -220,13 +220,22 @@ class Inspect:
                 seconds_between(Json(log.header.stats), "started_at", "completed_at")
                 for log in logs
             ]
+            described: dict[str, ImportedCondition] = {}
+            for name, ((newest, *_), *_) in conditions.items():
+                steps = newest.plan.list("steps")
+                first = [step for step in steps if step.text("solver") == "system_message"][:1]
+                prompts = [step.at("params").text("template") for step in first]
+                described[name] = ImportedCondition(
+                    model=newest.model,
+                    system_prompt=next(iter(prompts), None),
+                    detail=_settings(newest),
+                )
+
             yield ImportedRun(
                 name=logs[0].task,
                 tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
                 trials=_trials(conditions),
-                conditions={
-                    name: _condition(newest) for name, ((newest, *_), *_) in conditions.items()
-                },
+                conditions=described,
                 dataset=logs[0].dataset,
                 created=logs[0].created,
                 seconds=sum_of_known(seconds),
@@ -393,18 +402,6 @@ def _stated(condition: str, evaluations: Sequence[Sequence[_Log]]) -> Stated:
 
 def _epochs(attempts: Sequence[_Log]) -> int:
     return max(log.epochs for log in attempts)
-
-
-def _condition(log: _Log) -> ImportedCondition:
-    steps = log.plan.list("steps")
-    prompts = (
-        step.at("params").text("template")
-        for step in steps
-        if step.text("solver") == "system_message"
-    )
-    return ImportedCondition(
-        model=log.model, system_prompt=next(prompts, None), detail=_settings(log)
-    )
 
 
 def _settings(log: _Log) -> JsonObject:

@@ -16,8 +16,8 @@ import msgspec
 
 from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
-from karat.records import ToolCall, Usage
-from karat_imports.importers._chats import arguments, messages, unpacked
+from karat.records import Usage
+from karat_imports.importers._chats import messages, unpacked
 from karat_imports.importers._reading import Json
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
@@ -31,6 +31,7 @@ from karat_imports.importers._traces import (
     plain,
     run_of_traces,
     scored,
+    tool_call,
     with_scores,
 )
 
@@ -176,9 +177,8 @@ def _observation(row: Json) -> Span:
     if row.text("level") == "ERROR":
         error = row.text("status_message") or "error"
     if kind == "tool":
-        call = ToolCall(tool=row.text("name") or "", input=arguments(heard), error=error)
-        if said is not None and error is None:
-            call = msgspec.structs.replace(call, result=text_of(said))
+        returned = None if said is None else text_of(said)
+        call = tool_call(row.text("name"), heard, returned=returned, error=error)
 
     session, metadata = row.text("session_id"), dict[str, object]()
     if session:

@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
-import msgspec
-
 from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
-from karat.records import ToolCall, Usage
-from karat_imports.importers._chats import arguments, messages, unpacked
+from karat.records import Usage
+from karat_imports.importers._chats import messages, unpacked
 from karat_imports.importers._reading import Json
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
@@ -29,6 +27,7 @@ from karat_imports.importers._traces import (
     plain,
     run_of_traces,
     scored,
+    tool_call,
     with_scores,
 )
 
@@ -147,9 +146,8 @@ def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
     if error is None and row.text("status") == "error":
         error = "error"
     if kind == "tool":
-        call = ToolCall(tool=row.text("name") or "", input=arguments(heard), error=error)
-        if said is not None and error is None:
-            call = msgspec.structs.replace(call, result=answer_in(said) or text_of(said))
+        returned = None if said is None else answer_in(said) or text_of(said)
+        call = tool_call(row.text("name"), heard, returned=returned, error=error)
 
     example = row.text("reference_example_id")
     experiment = agent = None
@@ -170,6 +168,13 @@ def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
             cache_read_tokens=whole(details, "cache_read"),
         )
 
+    # The means of its feedback, where the feedback itself is not in the files
+    stats = Json(unpacked(row.get("feedback_stats")))
+    means = [
+        scored(key, numeric(stats.at(key), "avg"), detail=stats.at(key))
+        for key in stats
+        if key not in known
+    ]
     return Span(
         id=row.text("id", "run_id") or "",
         parent=parent,
@@ -187,16 +192,8 @@ def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
         dollars=numeric(row, "total_cost"),
         error=error,
         call=call,
-        scores=[score for score in _stats(row) if score.scorer not in known],
+        scores=means,
         sample=example,
         golden=examples.get(example or ""),
         condition=experiment,
     )
-
-
-def _stats(row: Json) -> Iterator[ImportedScore]:
-    """The means of a run's feedback, where the feedback itself is not in the files."""
-    stats = Json(unpacked(row.get("feedback_stats")))
-    for key in stats:
-        of_key = stats.at(key)
-        yield scored(key, numeric(of_key, "avg"), detail=of_key)

@@ -24,14 +24,13 @@ from karat.records import JsonObject, Reply, ToolCall
 from karat_imports.importers._reading import (
     Json,
     asked,
-    bad_file,
     beginning,
     by_name,
-    each_readable,
     failure,
     grouped,
     items,
     lines,
+    recognized,
     said_last,
     title,
     unique,
@@ -63,7 +62,14 @@ class OpenaiEvals:
         """
         logs: dict[str, list[_Log]] = {}
         pages: dict[Path, bytes] = {}
-        for path, head in each_readable(paths, _head, findings):
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="is neither a log of oaieval nor a list of output items of an eval's run",
+        )
+        for path in files:
+            head = beginning(path)
             if _LOG.match(head):
                 log = _Log(path, findings)
                 logs.setdefault(log.spec.text("base_eval", "eval_name") or path.stem, []).append(
@@ -102,16 +108,6 @@ class OpenaiEvals:
                 tool="openai-evals-api",
                 trials=_output_items(pages, findings),
             )
-
-
-def _head(path: Path) -> tuple[Path, bytes]:
-    head = beginning(path)
-    if not OpenaiEvals.recognizes(path, head):
-        raise bad_file(
-            path, "is neither a log of oaieval nor a list of output items of an eval's run"
-        )
-
-    return path, head
 
 
 class _Log:
@@ -170,7 +166,15 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     for known in of_type.get("metrics", []):
         metrics.update(known)
     if metrics:
-        scores.append(_metrics(metrics))
+        values = {key: metrics.score(key) for key in metrics}
+        scores.append(
+            ImportedScore(
+                scorer="metrics",
+                values={key: value for key, value in values.items() if value is not None},
+                labels={key: text for key in metrics if (text := metrics.text(key)) is not None},
+            )
+        )
+
     sampled = sampling.get("sampled")
     text = match.text("sampled") or Json(
         {"": sampled[0] if isinstance(sampled, list) and sampled else sampled}
@@ -210,15 +214,6 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
             "prompt": prompt,
             "events": [event for event in events if event.text("type") not in ("match", "metrics")],
         },
-    )
-
-
-def _metrics(metrics: Json) -> ImportedScore:
-    values = {key: metrics.score(key) for key in metrics}
-    return ImportedScore(
-        scorer="metrics",
-        values={key: value for key, value in values.items() if value is not None},
-        labels={key: text for key in metrics if (text := metrics.text(key)) is not None},
     )
 
 

@@ -18,9 +18,8 @@ from karat.importers import Findings, ImportedRun, ImportedTrial
 from karat.records import JsonObject
 from karat_imports.importers._reading import (
     Json,
-    Unreadable,
     beginning,
-    decode,
+    is_json,
     items,
     lines,
     title,
@@ -159,18 +158,14 @@ def _objects(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
         yield from items(path, findings=findings)
         return
 
-    try:
-        decode(first)
-    except Unreadable:
-        if newline:  # it continues on the next line
-            for key in ("resourceSpans", "resourceLogs"):
-                if f'"{key}"'.encode() in head or key == "resourceSpans":
-                    for place, item in items(path, key, findings=findings):
-                        yield place, Json({key: [item]})
+    if not newline or is_json(first):
+        yield from lines(path, findings)
+        return
 
-            return
-
-    yield from lines(path, findings)
+    for key in ("resourceSpans", "resourceLogs"):
+        if f'"{key}"'.encode() in head or key == "resourceSpans":
+            for place, item in items(path, key, findings=findings):
+                yield place, Json({key: [item]})
 
 
 def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:

@@ -77,6 +77,7 @@ def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
 
 def _spans(rows: Sequence[Row]) -> list[Span]:
     scores: dict[str, list[ImportedScore]] = {}
+    spans: list[Span] = []
     for row in rows:
         if row.kind == "annotation":
             result = Json({**row.of, **row.of.at("result")})
@@ -91,8 +92,33 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
                     detail={"annotator_kind": kind, "metadata": row.of.get("metadata")},
                 )
             )
+            continue
 
-    return with_scores([_span(row) for row in rows if row.kind == "span"], scores)
+        span, error = row.of, None
+        if span.text("status_code") == "ERROR":
+            error = span.text("status_message") or ""
+        base = Span(
+            id=row.id,
+            parent=span.text("parent_id"),
+            started=moment(span.get("start_time")),
+            ended=moment(span.get("end_time")),
+            error=error,
+        )
+
+        columns = {
+            key.removeprefix("attributes."): value
+            for key, value in span.items()
+            if key.startswith("attributes.")
+        }
+        attributes = flat({**columns, **span.at("attributes")})
+        attributes.setdefault("openinference.span.kind", span.text("span_kind"))
+        events = [
+            Event(name=event.text("name") or "", attributes=flat(event.at("attributes")))
+            for event in Json({"events": unpacked(span.get("events"))}).list("events")
+        ]
+        spans.append(span_of(attributes, events, base))
+
+    return with_scores(spans, scores)
 
 
 def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Row]]:
@@ -115,30 +141,3 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Ro
         found.left_out("annotation of a session or a document", place)
     else:
         found.lose("record that is no span or annotation", place)
-
-
-def _span(row: Row) -> Span:
-    span, error = row.of, None
-    if span.text("status_code") == "ERROR":
-        error = span.text("status_message") or ""
-    base = Span(
-        id=row.id,
-        parent=span.text("parent_id"),
-        started=moment(span.get("start_time")),
-        ended=moment(span.get("end_time")),
-        error=error,
-    )
-
-    columns = {
-        key.removeprefix("attributes."): value
-        for key, value in span.items()
-        if key.startswith("attributes.")
-    }
-    attributes = flat({**columns, **span.at("attributes")})
-
-    attributes.setdefault("openinference.span.kind", span.text("span_kind"))
-    events = [
-        Event(name=event.text("name") or "", attributes=flat(event.at("attributes")))
-        for event in Json({"events": unpacked(span.get("events"))}).list("events")
-    ]
-    return span_of(attributes, events, base)

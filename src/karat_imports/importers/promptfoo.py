@@ -25,13 +25,10 @@ from karat.sums import exact_sum, sum_of_known
 from karat_imports.importers._reading import (
     Json,
     asked,
-    bad_file,
     digest,
-    document,
-    each_readable,
     failure,
+    heads,
     items,
-    marked,
     sample_name,
     title,
     unique,
@@ -65,7 +62,13 @@ class Promptfoo:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. With several files, the name of the file precedes that of the condition."""
-        files = [_File(*head) for head in marked(each_readable(paths, _head, findings))]
+        known = heads(
+            paths,
+            ("results", "results"),
+            otherwise="holds no results of promptfoo (expected results.results)",
+            findings=findings,
+        )
+        files = [_File(*head) for head in known]
         first = files[0]
         version = first.head.at("metadata").text("promptfooVersion")
         yield ImportedRun(
@@ -90,14 +93,6 @@ class Promptfoo:
                 for file in files
             },
         )
-
-
-def _head(path: Path) -> tuple[Path, Json]:
-    """The file, and everything in it except its results."""
-    head = document(path, "results", "results")
-    if not isinstance(head.at("results").get("results"), list):
-        raise bad_file(path, "holds no results of promptfoo (expected results.results)")
-    return path, head
 
 
 class _File:
@@ -219,7 +214,18 @@ class _Trials:
             else:
                 parts.append(result)
 
-        cached, reply = response.flag("cached"), _reply(row, response)
+        cached, text = response.flag("cached"), response.shown("output")
+        reply, tokens = None, response.at("tokenUsage")
+        if text is not None:
+            reply = Reply(
+                text=text,
+                usage=Json({**tokens.at("completionDetails"), **tokens}).usage(
+                    input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
+                ),
+                dollars=response.number("cost", low=0),
+                model=row.at("provider").text("id"),
+                stop_reason=response.stop_reason,
+            )
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
@@ -244,8 +250,8 @@ class _Trials:
         assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
         golden = None
         for assertion in assertions:
-            if assertion.get("type") in _GOLDEN and (text := assertion.text("value")):
-                golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
+            if assertion.get("type") in _GOLDEN and (wanted := assertion.text("value")):
+                golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], wanted)
                 break
 
         return ImportedTrial(
@@ -275,7 +281,42 @@ class _Trials:
         groups: dict[str, list[Json]] = {}
         for part in parts:
             groups.setdefault(file.metric(part.at("assertion")), []).append(part)
-        scores = [self._score(name, group, place) for name, group in groups.items()]
+
+        # Assertions of one name: all must pass; the score is their weighted mean, as in promptfoo
+        scores: list[ImportedScore] = []
+        for name, group in groups.items():
+            assertions = [part.at("assertion") for part in group]
+            given = [part.number("weight") for part in assertions]
+            weights = [1.0 if weight is None else max(weight, 0.0) for weight in given]
+            if not sum(weights):
+                weights = [1.0] * len(group)
+            passes = [part.flag("pass") for part in group]
+            numbers = [self._value(part, "score", place) for part in group]
+            total = sum_of_known(
+                None if number is None else number * weight
+                for number, weight in zip(numbers, weights, strict=True)
+            )
+            uses = [part.at("tokensUsed") for part in group]
+            judged = [use for use in uses if use.count("total")]
+            reasons = [part.text("reason") for part in group]
+            scores.append(
+                ImportedScore(
+                    scorer=name,
+                    values={
+                        "pass": None if None in passes else all(passes),
+                        "score": None if total is None else total / exact_sum(weights),
+                    },
+                    reasons={"pass": "\n".join(filter(None, reasons))},
+                    detail={"assertions": list(group)},
+                    usage=judged[0].usage(input_tokens="prompt", output_tokens="completion")
+                    if len(judged) == 1
+                    else None,
+                    offline=all(
+                        _BY_RULE.fullmatch(assertion.text("type") or "") for assertion in assertions
+                    ),
+                )
+            )
+
         values = {"pass": row.flag("success"), "score": self._value(row, "score", place)}
         yield ImportedScore(
             scorer=_WHOLE, values=values, offline=all(score.offline for score in scores)
@@ -286,60 +327,11 @@ class _Trials:
             if name not in groups:
                 yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
 
-    def _score(self, name: str, group: Sequence[Json], place: str) -> ImportedScore:
-        """Assertions of one name in one test: all must pass; the score is their weighted mean, as
-        in promptfoo.
-        """
-        assertions = [part.at("assertion") for part in group]
-        given = [part.number("weight") for part in assertions]
-        weights = [1.0 if weight is None else max(weight, 0.0) for weight in given]
-        if not sum(weights):
-            weights = [1.0] * len(group)
-        passes = [part.flag("pass") for part in group]
-        scores = [self._value(part, "score", place) for part in group]
-        total = sum_of_known(
-            None if score is None else score * weight
-            for score, weight in zip(scores, weights, strict=True)
-        )
-        judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
-        return ImportedScore(
-            scorer=name,
-            values={
-                "pass": None if None in passes else all(passes),
-                "score": None if total is None else total / exact_sum(weights),
-            },
-            reasons={
-                "pass": "\n".join(reason for part in group if (reason := part.text("reason")))
-            },
-            detail={"assertions": list(group)},
-            usage=judged[0].usage(input_tokens="prompt", output_tokens="completion")
-            if len(judged) == 1
-            else None,
-            offline=all(
-                _BY_RULE.fullmatch(assertion.text("type") or "") for assertion in assertions
-            ),
-        )
-
     def _value(self, of: Json, key: str, place: str) -> float | None:
         value = of.number(key)
         if value is None and of.get(key) is not None:
             self._findings.unreadable("score that is not a number", place)
         return value
-
-
-def _reply(row: Json, response: Json) -> Reply | None:
-    text, tokens = response.shown("output"), response.at("tokenUsage")
-    if text is None:
-        return None
-    return Reply(
-        text=text,
-        usage=Json({**tokens.at("completionDetails"), **tokens}).usage(
-            input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
-        ),
-        dollars=response.number("cost", low=0),
-        model=row.at("provider").text("id"),
-        stop_reason=response.stop_reason,
-    )
 
 
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:

@@ -25,12 +25,9 @@ from karat.importers import (
 from karat.records import Metric, Reply
 from karat_imports.importers._reading import (
     Json,
-    bad_file,
-    document,
-    each_readable,
     failure,
+    heads,
     items,
-    marked,
     repeats,
     title,
 )
@@ -68,7 +65,13 @@ class SkillEvals:
 
         With several, the name of the file precedes that of the condition.
         """
-        files = marked(each_readable(paths, _head, findings))
+        files = heads(
+            paths,
+            ("cases",),
+            ("runs",),
+            otherwise="holds neither cases (claude plugin eval) nor runs (skill-creator)",
+            findings=findings,
+        )
         named, first, _ = files[0]
         version = first.text("claudeVersion")
         tool, scorer = "skill-creator", "skill-creator"
@@ -107,14 +110,6 @@ class SkillEvals:
             versions={"claude-code": version} if version else {},
             detail={path.name: head.without("cases", "runs") for path, head, _ in files},
         )
-
-
-def _head(path: Path) -> tuple[Path, Json]:
-    """The file, and everything in it except its cases."""
-    head = document(path, "cases")
-    if not isinstance(head.get("cases"), list) and not isinstance(head.get("runs"), list):
-        raise bad_file(path, "holds neither cases (claude plugin eval) nor runs (skill-creator)")
-    return path, head
 
 
 def _arms(head: Json) -> list[str]:

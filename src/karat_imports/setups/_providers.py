@@ -232,9 +232,13 @@ class Providers:
             options["method"] = method
         headers = config.get("headers")
         if isinstance(headers, dict):
-            options["headers"] = {
-                key: _header(str(key), str(value)) for key, value in headers.items()
-            }
+            options["headers"] = {}
+            for key, value in headers.items():
+                shown = _from_environment(str(value))
+                if "${" not in shown and _SECRET.search(str(key)):  # it comes from the environment
+                    variable = re.sub(r"[^0-9A-Z]+", "_", str(key).upper()).strip("_")
+                    shown = f"${{{variable}}}"
+                options["headers"][key] = shown
 
         if config.get("body") is not None:
             options["body"] = _body(config["body"])
@@ -321,14 +325,6 @@ def _from_environment(text: str) -> str:
         return f"${{{match[1] or match[2] or match[3]}}}"
 
     return _ENVIRONMENT.sub(one, text)
-
-
-def _header(name: str, value: str) -> str:
-    """The value of a header; a secret comes from the environment."""
-    read = _from_environment(value)
-    if "${" in read or not _SECRET.search(name):
-        return read
-    return f"${{{re.sub(r'[^0-9A-Z]+', '_', name.upper()).strip('_')}}}"
 
 
 def _body(value: Json) -> Json:

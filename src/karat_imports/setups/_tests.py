@@ -226,7 +226,11 @@ class Tests:
 
             found += criteria
             if why is not None:
-                self._findings.leave("assertion", _why(why), place)
+                if not why:
+                    why = "it has no type"
+                elif " " not in why:  # the type alone
+                    why = f"`{why}` has no equivalent"
+                self._findings.leave("assertion", why, place)
             elif kind == "similar":
                 self._findings.take("`similar` is judged by a model: karat has no embeddings")
 
@@ -253,9 +257,9 @@ class Tests:
 
         members = stated.get("assert")
         if isinstance(members, list):
+            referred = [self._referred(one) for one in members if isinstance(one, dict)]
             given["assert"] = [
-                {**one, "value": self._filled(one.get("value"), variables)}
-                for one in map(self._referred, filter(_is_mapping, members))
+                {**one, "value": self._filled(one.get("value"), variables)} for one in referred
             ]
 
         if kind.removeprefix("not-") in _JUDGED and self.grader is None:
@@ -322,23 +326,12 @@ def _of_row(row: JsonObject) -> JsonObject:
     return test
 
 
-def _why(why: str) -> str:
-    """Why an assertion is not taken: `javascript` alone is a type without equivalent."""
-    if " " in why:
-        return why
-    return f"`{why}` has no equivalent" if why else "it has no type"
-
-
 def _provider_name(value: Json) -> str | None:
     if isinstance(value, dict):
         value = value.get("id") or _provider_name(value.get("text"))
     if isinstance(value, str):
         return value
     return None
-
-
-def _is_mapping(value: Json) -> bool:
-    return isinstance(value, dict)
 
 
 def _mapping(value: Json) -> JsonObject:

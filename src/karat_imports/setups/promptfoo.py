@@ -86,10 +86,10 @@ class Promptfoo:
         options = config.get("evaluateOptions")
         given = options if isinstance(options, dict) else {}
         execution: JsonObject = {"num_repetitions": 1}
-        for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
+        for key, ours in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
             value = given.get(key)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                execution[name] = value
+                execution[ours] = value
 
         # The providers that one agent can be: those of the first one's type, and of its target
         if not providers:
@@ -106,13 +106,25 @@ class Promptfoo:
                     why = "another agent; write a second experiment, and `karat compare` the runs"
                     findings.leave("provider", why, provider.name)
 
-        return _setup(
-            str(config.get("description") or path.absolute().parent.name),
-            rows,
-            _experiment(conditions, agents, findings),
-            scoring=_scoring(tests, grader, findings),
-            execution=execution,
-            findings=findings,
+        experiment, needed = _experiment(conditions, agents, findings)
+        scoring = _scoring(tests, grader, findings)
+        dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
+        if any("criteria" in row for row in rows):
+            dataset["criteria_key"] = "criteria"
+        findings.take(plural(len(rows), "question"))
+        name = str(config.get("description") or path.absolute().parent.name)
+        return Setup(
+            experiment={
+                "name": excerpt(name, 80).replace("${", "$${") or "promptfoo",
+                "dataset": dataset,
+                **experiment,
+                **scoring,
+                "execution": execution,
+            },
+            rows=rows,
+            files=needed,
+            taken=findings.taken,
+            left_out=findings.left_out,
         )
 
 
@@ -276,7 +288,13 @@ def _asked(
         if test.golden:
             row["answer"] = test.golden
         if test.criteria:
-            row["criteria"] = [_stated(one) for one in test.criteria]
+            row["criteria"] = []
+            for one in test.criteria:
+                values: JsonObject = msgspec.to_builtins(one)
+                stated: str | JsonObject = {"type": "judge", **values}
+                if set(values) == {"text"} and not one.text.startswith("http"):
+                    stated = one.text
+                row["criteria"].append(stated)
         for name, value in test.metadata.items():
             if name not in row and isinstance(value, (str, int, float, bool)):
                 row[name] = value
@@ -314,14 +332,6 @@ def _system_of(prompt: Prompt, *, single: bool) -> str:
     if end is not None:  # the message follows by itself
         text = text[: end.start(1)].rstrip()
     return templates.replaced(text, lambda _: "[the user's message]")
-
-
-def _stated(criterion: msgspec.Struct) -> str | JsonObject:
-    """A criterion as a question file states it; a text alone if it says nothing else."""
-    values: JsonObject = msgspec.to_builtins(criterion)
-    if set(values) == {"text"} and not str(values["text"]).startswith("http"):
-        return str(values["text"])
-    return {"type": "judge", **values}
 
 
 def _experiment(
@@ -378,32 +388,3 @@ def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> J
     if grader is None:
         findings.take(f"the judge is {_GRADER}, since the configuration names none")
     return {"judge": {"type": "criteria", "model": grader or _GRADER}}
-
-
-def _setup(
-    name: str,
-    rows: list[JsonObject],
-    made: tuple[JsonObject, dict[str, bytes]],
-    *,
-    scoring: JsonObject,
-    execution: JsonObject,
-    findings: Findings,
-) -> Setup:
-    dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
-    if any("criteria" in row for row in rows):
-        dataset["criteria_key"] = "criteria"
-    experiment, files = made
-    findings.take(plural(len(rows), "question"))
-    return Setup(
-        experiment={
-            "name": excerpt(name, 80).replace("${", "$${") or "promptfoo",
-            "dataset": dataset,
-            **experiment,
-            **scoring,
-            "execution": execution,
-        },
-        rows=rows,
-        files=files,
-        taken=findings.taken,
-        left_out=findings.left_out,
-    )

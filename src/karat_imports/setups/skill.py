@@ -52,7 +52,19 @@ class Skill:
 
     def read(self, path: Path, folder: Path) -> Setup:
         """The experiment. Raises BadOption if the skill or its evaluations cannot be read."""
-        home, evals = _places(path)
+        path = path.absolute()
+        if path.is_dir():
+            home = path
+            evals = next((path / at for at in _PLACES if (path / at).is_file()), None)
+            if evals is None:
+                raise BadOption("--from", f"{path} has no evaluations (expected: {_PLACES[0]})")
+        else:
+            evals = path
+            home = path.parent.parent if path.parent.name == "evals" else path.parent
+
+        if not (home / "SKILL.md").is_file():
+            raise BadOption("--from", f"{home} is no skill: it has no SKILL.md")
+        home = home.resolve()
         files, findings = ProjectFiles(home), Findings()
         try:
             value = files.document(evals.resolve())
@@ -103,23 +115,6 @@ class Skill:
             taken=findings.taken,
             left_out=findings.left_out,
         )
-
-
-def _places(path: Path) -> tuple[Path, Path]:
-    """The skill's folder, and the file of its evaluations. Raises BadOption."""
-    path = path.absolute()
-    if path.is_dir():
-        home = path
-        evals = next((path / at for at in _PLACES if (path / at).is_file()), None)
-        if evals is None:
-            raise BadOption("--from", f"{path} has no evaluations (expected: {_PLACES[0]})")
-    else:
-        evals = path
-        home = path.parent.parent if path.parent.name == "evals" else path.parent
-
-    if not (home / "SKILL.md").is_file():
-        raise BadOption("--from", f"{home} is no skill: it has no SKILL.md")
-    return home.resolve(), evals
 
 
 class _Cases:

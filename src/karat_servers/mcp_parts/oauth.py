@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import nullcontext, suppress
+from typing import Never
 
 import anyio
 import httpx2
@@ -137,10 +138,21 @@ class Tokens(TokenStorage):
             if self._file is not None and self._person is None and self._saved.access_token is None:
                 raise self._no_login()  # before the server registers a client in vain
             request.headers.pop("Authorization", None)
-            self._restore(refreshes=needed is None)
+            # The provider knows the same tokens as we do, also if another process renewed them;
+            # the present one counts as expired
+            context, saved = self._provider.context, self._saved
+            context.current_tokens = _token(saved) if needed is None else None
+            context.token_expiry_time = 1.0
+            if saved.metadata is not None and context.oauth_metadata is None:
+                context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
+            if saved.resource is not None and context.protected_resource_metadata is None:
+                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
+                    saved.resource
+                )
+
             # If a connection breaks, the garbage collector ends the flow, in a task that may not
             # release this.
-            self._provider.context.lock = anyio.Lock()
+            context.lock = anyio.Lock()
             flow = self._provider.async_auth_flow(request)
             reply = None  # the authorization server's last
             try:
@@ -195,30 +207,19 @@ class Tokens(TokenStorage):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
 
-    def _restore(self, *, refreshes: bool) -> None:
-        """Gives the provider the known tokens, also if another process renewed them; the token
-        counts as expired.
-        """
-        context = self._provider.context
-        saved = self._saved
-        if refreshes:
-            context.current_tokens = _token(saved)
-        else:
-            context.current_tokens = None
-
-        context.token_expiry_time = 1.0
-        if saved.metadata is not None and context.oauth_metadata is None:
-            context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
-        if saved.resource is not None and context.protected_resource_metadata is None:
-            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
-                saved.resource
-            )
-
     def _fault(self, error: Exception, reply: httpx2.Response | None) -> InfrastructureFault:
         if reply is not None and isinstance(
             error, (OAuthTokenError, OAuthRegistrationError, ValidationError)
         ):
-            reason = _answered(reply)
+            # What may be shown of its reply: it may hold tokens, or repeat secrets
+            try:
+                code = reply.json()["error"]
+            except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
+                code = None
+
+            reason = f"the authorization server answered with HTTP {reply.status_code}"
+            if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
+                reason += f" ({code})"
         else:
             reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
 
@@ -268,17 +269,14 @@ class Tokens(TokenStorage):
                 )
 
         person = self._person or Person(
-            redirect="http://127.0.0.1/callback", show=self._nobody, wait=self._nobody_waits
+            redirect="http://127.0.0.1/callback", show=self._nobody, wait=self._nobody
         )
         metadata = OAuthClientMetadata(
             client_name="karat", redirect_uris=[AnyUrl(person.redirect)], scope=scope
         )
         return OAuthClientProvider(url, metadata, self, person.show, person.wait)
 
-    async def _nobody(self, address: str) -> None:
-        raise self._no_login()
-
-    async def _nobody_waits(self) -> AuthorizationCodeResult:
+    async def _nobody(self, *_address: str) -> Never:
         raise self._no_login()
 
     def _no_login(self, reason: str = "the last one has expired") -> InfrastructureFault:
@@ -381,11 +379,14 @@ class TokenAuth(httpx2.Auth):
         """
         for _ in range(_ROUNDS):
             used = self._tokens.usable()
-            needed = None
+            needed = None  # the scopes that the request needs, if they are why it was rejected
             if used is not None:
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
-                needed = _needed(response)
+                error = extract_field_from_www_auth(response, "error")
+                if response.status_code == 403 and error == "insufficient_scope":
+                    scopes = printable(extract_scope_from_www_auth(response) or "")
+                    needed = tuple(scopes.split())
                 self._evidence.status = response.status_code
                 self._evidence.lost = None
                 # another token would not help
@@ -404,34 +405,6 @@ class TokenAuth(httpx2.Auth):
                 return  # the server required none
 
         raise self._tokens.rejected()
-
-
-def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
-    """The scopes that the request needs, where they are the reason for its rejection."""
-    if (
-        response.status_code != 403
-        or extract_field_from_www_auth(response, "error") != "insufficient_scope"
-    ):
-        return None
-
-    return tuple(printable(extract_scope_from_www_auth(response) or "").split())
-
-
-def _answered(reply: httpx2.Response) -> str:
-    """What may be shown of an authorization server's reply: it may hold tokens, or repeat
-    secrets.
-    """
-    try:
-        code = reply.json()["error"]
-    except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
-        code = None
-
-    if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
-        shown = f" ({code})"
-    else:
-        shown = ""
-
-    return f"the authorization server answered with HTTP {reply.status_code}{shown}"
 
 
 def _token(saved: SavedLogin) -> OAuthToken | None:

@@ -330,7 +330,11 @@ def _answer(wanted: str, dice: random.Random) -> str:
         return ", ".join(dice.sample(ranked, len(ranked)))
 
     if (span := _span(wanted)) is not None:
-        return _between(*span, dice)
+        low, high = span
+        first, last = math.ceil(low), math.floor(high)
+        if first < last:  # a whole number is valid wherever a number is
+            return str(dice.randint(first, last))
+        return f"{(low + high) / 2:g}"
     options = []
     for part in wanted.split(", "):
         for option in part.split(" or "):
@@ -361,12 +365,3 @@ def _span(wanted: str) -> tuple[float, float] | None:
         return float(limits["high"]) - _SPAN, float(limits["high"])
     low = float(limits["low"])
     return low, float(limits["high"]) if "high" in limits else low + _SPAN
-
-
-def _between(low: float, high: float, dice: random.Random) -> str:
-    """A whole number if the range has two or more, because it is valid wherever a number is."""
-    first = math.ceil(low)
-    last = math.floor(high)
-    if first < last:
-        return str(dice.randint(first, last))
-    return f"{(low + high) / 2:g}"

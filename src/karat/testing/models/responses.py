@@ -35,54 +35,37 @@ def _events(answer: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
             empty["status"] = "in_progress"
         yield "response.output_item.added", {"output_index": index, "item": empty}
         where = {"output_index": index, "item_id": item["id"]}
-        yield from _INSIDE[item["type"]](item, where)
+        match item["type"]:
+            case "reasoning":
+                (part,) = item["summary"]
+                where = {**where, "summary_index": 0}
+                empty_part = {**part, "text": ""}
+                yield "response.reasoning_summary_part.added", {**where, "part": empty_part}
+                for piece in pieces(part["text"]):
+                    yield "response.reasoning_summary_text.delta", {**where, "delta": piece}
+                yield "response.reasoning_summary_text.done", {**where, "text": part["text"]}
+                yield "response.reasoning_summary_part.done", {**where, "part": part}
+            case "message":
+                (part,) = item["content"]
+                key, kind = "text", "response.output_text"
+                extra: JsonObject = {"logprobs": []}
+                if part["type"] == "refusal":
+                    key, kind, extra = "refusal", "response.refusal", {}
+                where = {**where, "content_index": 0}
+                yield "response.content_part.added", {**where, "part": {**part, key: ""}}
+                for piece in pieces(part[key]):
+                    yield f"{kind}.delta", {**where, **extra, "delta": piece}
+                yield f"{kind}.done", {**where, **extra, key: part[key]}
+                yield "response.content_part.done", {**where, "part": part}
+            case "function_call":
+                for piece in pieces(item["arguments"]):
+                    yield "response.function_call_arguments.delta", {**where, "delta": piece}
+                called = {"name": item["name"], "arguments": item["arguments"]}
+                yield "response.function_call_arguments.done", {**where, **called}
         yield "response.output_item.done", {"output_index": index, "item": item}
 
     ended = "response.incomplete" if answer.say.stop == "length" else "response.completed"
     yield ended, {"response": _response(answer, output=output)}
-
-
-def _inside_reasoning(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    (part,) = item["summary"]
-    where = {**where, "summary_index": 0}
-    yield "response.reasoning_summary_part.added", {**where, "part": {**part, "text": ""}}
-    for piece in pieces(part["text"]):
-        yield "response.reasoning_summary_text.delta", {**where, "delta": piece}
-    yield "response.reasoning_summary_text.done", {**where, "text": part["text"]}
-    yield "response.reasoning_summary_part.done", {**where, "part": part}
-
-
-def _inside_message(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    (part,) = item["content"]
-    key = "refusal" if part["type"] == "refusal" else "text"
-    kind = "response.refusal" if key == "refusal" else "response.output_text"
-    if key == "refusal":
-        extra: JsonObject = {}
-    else:
-        extra = {"logprobs": []}
-
-    where = {**where, "content_index": 0}
-    yield "response.content_part.added", {**where, "part": {**part, key: ""}}
-    for piece in pieces(part[key]):
-        yield f"{kind}.delta", {**where, **extra, "delta": piece}
-    yield f"{kind}.done", {**where, **extra, key: part[key]}
-    yield "response.content_part.done", {**where, "part": part}
-
-
-def _inside_call(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    for piece in pieces(item["arguments"]):
-        yield "response.function_call_arguments.delta", {**where, "delta": piece}
-    yield (
-        "response.function_call_arguments.done",
-        {**where, "name": item["name"], "arguments": item["arguments"]},
-    )
-
-
-_INSIDE = {
-    "reasoning": _inside_reasoning,
-    "message": _inside_message,
-    "function_call": _inside_call,
-}
 
 
 def _output(answer: ModelOutput) -> list[JsonObject]:

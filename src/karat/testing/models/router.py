@@ -300,9 +300,20 @@ class Router:
             head, _, name = call.path.rpartition("/models")
             if call.method in ("GET", "HEAD") and (head or call.path.startswith("/models")):
                 wanted = name.strip("/")
-                both = []
+                both = []  # with the keys of both providers
                 for model in [wanted] if wanted else self._player.models:
-                    both.append(_listed(model))
+                    both.append(
+                        {
+                            "id": model,
+                            "object": "model",
+                            "created": CREATED,
+                            "owned_by": "karat",
+                            "type": "model",
+                            "display_name": model,
+                            "created_at": "2023-11-14T22:13:20Z",
+                        }
+                    )
+
                 listing = {
                     "object": "list",
                     "data": both,
@@ -356,12 +367,6 @@ class Router:
                 json.dumps({**request.as_json(), "answer": answer}, ensure_ascii=False) + "\n"
             )
             self._log.flush()
-
-
-def _listed(model: str) -> dict[str, object]:
-    """A model with the keys of both providers."""
-    named = {"type": "model", "display_name": model, "created_at": "2023-11-14T22:13:20Z"}
-    return {"id": model, "object": "model", "created": CREATED, "owned_by": "karat", **named}
 
 
 async def _respond(connection: Connection, say: ScriptedResponse, request: Request) -> None:

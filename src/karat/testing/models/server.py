@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
 from karat.errors import BadOption
 from karat.testing.models.request import Request
@@ -81,7 +80,10 @@ def serve(
     """
     hook: Hook | None = script if callable(script) else None
     player = ScriptPlayer(Script() if callable(script) else read_script(script), hook)
-    with _opened(log) as file:
+    with ExitStack() as closing:
+        file = None
+        if log is not None:
+            file = closing.enter_context(Path(log).open("a", encoding="utf-8"))
         router = Router(player, log=file, keep=keep)
         thread = _Thread(router.serve, port)
         thread.start()
@@ -92,16 +94,6 @@ def serve(
 
     if thread.crashes:
         raise thread.crashes[0]
-
-
-@contextmanager
-def _opened(log: Path | str | None) -> Iterator[IO[str] | None]:
-    if log is None:
-        yield None
-        return
-
-    with Path(log).open("a", encoding="utf-8") as file:
-        yield file
 
 
 class _Thread(threading.Thread):

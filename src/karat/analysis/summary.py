@@ -130,19 +130,6 @@ def _with_problems(summary: Summary) -> Summary:
     )
 
 
-def _problems(
-    run: RunFolder, accounts: Mapping[str, Account], contexts: Sequence[ContextUse]
-) -> tuple[ServerProblem, ...]:
-    """The conditions whose MCP servers were not used."""
-    info = run.widened_info()
-    if not contexts and not any(info.condition_servers.values()):
-        return ()
-    unknown = {use.condition for use in contexts if use.kind == "server" and use.used is None}
-    return server_problems(
-        accounts, info.condition_servers, unknown, measures_calls=info.measures_calls
-    )
-
-
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
@@ -172,6 +159,13 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         compared = ()
 
     contexts, tools, confusions = _use(given, compared)
+    widened = run.widened_info()
+    problems: tuple[ServerProblem, ...] = ()
+    if contexts or any(widened.condition_servers.values()):
+        unknown = {use.condition for use in contexts if use.kind == "server" and use.used is None}
+        problems = server_problems(
+            rows, widened.condition_servers, unknown, measures_calls=widened.measures_calls
+        )
     summary = Summary(
         format=formats.OUTPUT_FORMAT,
         run=info.run,
@@ -202,7 +196,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         contexts=contexts,
         tools=tools,
         confusions=confusions,
-        server_problems=_problems(run, rows, contexts),
+        server_problems=problems,
         parts=parts,
     )
     known = Known(

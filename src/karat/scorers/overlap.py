@@ -88,20 +88,18 @@ class Overlap:
         """Three integers from 1 to 5, each with its reason, for each turn that has a golden
         answer.
         """
-        judged = golden_turns(sample, answer)
-        verdicts = [
-            structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged
-        ]
+        verdicts = []
+        for number, turn, text in golden_turns(sample, answer):
+            # if several golden answers are right, the one that fits best
+            fits = [self._against(golden, turn, text) for golden in accepted(turn)]
+            best = max(fits, key=lambda verdict: sum(filter(None, verdict.values.values())))
+            verdicts.append(structs.replace(best, turn=number))
+
         if len(verdicts) > 1:
             return verdicts
         if verdicts:
             return verdicts[0]
         return _unscored()
-
-    def _of_turn(self, turn: Turn, text: str) -> Verdict:
-        """The verdict by the golden answer; if several are right, by the one that fits best."""
-        verdicts = [self._against(golden, turn, text) for golden in accepted(turn)]
-        return max(verdicts, key=lambda verdict: sum(filter(None, verdict.values.values())))
 
     def _against(self, golden_text: str, turn: Turn, text: str) -> Verdict:
         golden = _plain(golden_text)

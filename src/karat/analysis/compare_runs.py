@@ -89,11 +89,16 @@ def compare(
 
     if comparison is None:
         comparison = _compared(first, second, pairs, sides, level=level)
-    comparison = _with_problems(
-        structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs)
-    )
+    problems = _problems(first, second, pairs)
+    unused = server_warnings(problems)
     gaps = dict.fromkeys([*a.gap_notices(), *b.gap_notices()])
-    return structs.replace(comparison, headline=". ".join([*gaps, comparison.headline]))
+    return structs.replace(
+        comparison,
+        conditions=tuple(pairs),
+        server_problems=problems,
+        headline=". ".join([*gaps, *unused, comparison.headline]),
+        warnings=(*unused, *comparison.warnings),
+    )
 
 
 def _compared(
@@ -184,16 +189,6 @@ def _compared(
 def _unit(summary: Summary) -> str:
     """The unit that is paired."""
     return kind_of(summary.kind).unit if summary.parts else "question"
-
-
-def _with_problems(comparison: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
-    unused = server_warnings(problems)
-    return structs.replace(
-        comparison,
-        server_problems=problems,
-        headline=". ".join([*unused, comparison.headline]),
-        warnings=(*unused, *comparison.warnings),
-    )
 
 
 def _conditions(

@@ -152,7 +152,14 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     figures = _Figures()
     if shown:
         figures = _figures(given, asked, stopping)
-    kind, (parts, head) = kind_of(info.kind), _part(given)
+    kind = kind_of(info.kind)
+    parts: dict[str, Part] = {}
+    head = ""
+    if not kind.is_installed:
+        head = f"Not analysed: the kind of dataset '{clean(info.kind)}' is not installed"
+    elif (part := kind.analyse(given)) is not None:
+        parts, head = {info.kind: part}, part.headline()
+
     if kind.compared:
         compared = figures.compared
     else:
@@ -220,19 +227,6 @@ def _use(
     expected = on_demand.expectations(run, index, given.scorers, given.shown)
     tools, confusions = on_demand.tool_uses(index, expected, level=level)
     return on_demand.context_uses(index, grids, level=level), tools, confusions
-
-
-def _part(given: AnalysisInput) -> tuple[dict[str, Part], str]:
-    """The kind's additions to the summary, and its headline."""
-    kind = given.run.info.kind
-    if not kind_of(kind).is_installed:
-        missing = f"the kind of dataset '{clean(kind)}' is not installed"
-        return {}, f"Not analysed: {missing}"
-
-    part = kind_of(kind).analyse(given)
-    if part is None:
-        return {}, ""
-    return {kind: part}, part.headline()
 
 
 class _Figures(NamedTuple):

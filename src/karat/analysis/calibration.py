@@ -23,7 +23,7 @@ from karat.analysis.people import Calibrated, Corrected, Disagreement, MetricAgr
 from karat.analysis.verdicts import NO_DIFFERENCE, verdict, winner
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder
-from karat.journal.calibration import Calibrations, Draw, Scores, Stratum, read_calibrations
+from karat.journal.calibration import Draw, Scores, Stratum, read_calibrations
 from karat.stats import (
     Interval,
     calibrate,
@@ -152,7 +152,18 @@ def calibrated(
     drawn answers.
     """
     kept = read_calibrations(run)
-    chosen = _draw(kept, draw, summary.run)
+    if draw is not None and draw not in kept.draws:
+        raise BadOption(
+            "--draw", f"run {summary.run} has no draw '{draw}'{did_you_mean(draw, kept.draws)}"
+        )
+    usable = []
+    for taken in kept.draws.values():
+        if kept.scores.get(taken.id) and draw in (None, taken.id):
+            usable.append(taken)
+
+    if not usable:
+        raise BadOption("labels", f"run {summary.run} has no labels of drawn answers: {_REMEDY}")
+    chosen = usable[-1]
     scores = kept.scores[chosen.id]
     given = {
         metric
@@ -172,7 +183,23 @@ def calibrated(
             for b, a in pairs
             if {b, a or b} <= set(rows.conditions)
         ]
-        disagreements += _disagreements(rows, info, chosen)
+        places = {trial: at for at, trial in enumerate(chosen.drawn, start=1)}
+        people, judge = _people(rows, info), np.array(rows.judge[info.key])
+        gap = np.abs(judge - people)
+        for row in np.argsort(-gap, kind="stable").tolist()[:_SHOWN]:
+            if gap[row] > 0:
+                disagreements.append(
+                    Disagreement(
+                        metric=info.key,
+                        row=f"{chosen.id}-{places[rows.names[row]]}",
+                        sample=rows.samples[row],
+                        condition=rows.conditions[row],
+                        repetition=rows.repetitions[row],
+                        judge=float(judge[row]),
+                        people=float(people[row]),
+                        question=rows.questions[row],
+                    )
+                )
 
     disagreements.sort(key=lambda disagreement: -abs(disagreement.judge - disagreement.people))
     unknown = sorted(given - {info.key for info in infos})
@@ -248,19 +275,6 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
     return msgspec.structs.replace(
         summary, calibrated=people, differences=tuple(differences), headline=headline
     )
-
-
-def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:
-    if name is not None and name not in kept.draws:
-        raise BadOption("--draw", f"run {run} has no draw '{name}'{did_you_mean(name, kept.draws)}")
-    usable = []
-    for draw in kept.draws.values():
-        if kept.scores.get(draw.id) and name in (None, draw.id):
-            usable.append(draw)
-
-    if not usable:
-        raise BadOption("labels", f"run {run} has no labels of drawn answers: {_REMEDY}")
-    return usable[-1]
 
 
 def _rows(
@@ -451,26 +465,3 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         steps=tuple(steps),
         confusion=confusion or (),
     )
-
-
-def _disagreements(rows: _Rows, info: MetricInfo, draw: Draw) -> list[Disagreement]:
-    places = {trial: at for at, trial in enumerate(draw.drawn, start=1)}
-    people, judge = _people(rows, info), np.array(rows.judge[info.key])
-    gap = np.abs(judge - people)
-    found = []
-    for row in np.argsort(-gap, kind="stable").tolist()[:_SHOWN]:
-        if gap[row] > 0:
-            found.append(
-                Disagreement(
-                    metric=info.key,
-                    row=f"{draw.id}-{places[rows.names[row]]}",
-                    sample=rows.samples[row],
-                    condition=rows.conditions[row],
-                    repetition=rows.repetitions[row],
-                    judge=float(judge[row]),
-                    people=float(people[row]),
-                    question=rows.questions[row],
-                )
-            )
-
-    return found

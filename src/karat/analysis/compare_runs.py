@@ -89,11 +89,16 @@ def compare(
 
     if comparison is None:
         comparison = _compared(first, second, pairs, sides, level=level)
-    comparison = _with_problems(
-        structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs)
-    )
+    problems = _problems(first, second, pairs)
+    unused = server_warnings(problems)
     gaps = dict.fromkeys([*a.gap_notices(), *b.gap_notices()])
-    return structs.replace(comparison, headline=". ".join([*gaps, comparison.headline]))
+    return structs.replace(
+        comparison,
+        conditions=tuple(pairs),
+        server_problems=problems,
+        headline=". ".join([*gaps, *unused, comparison.headline]),
+        warnings=(*unused, *comparison.warnings),
+    )
 
 
 def _compared(
@@ -104,8 +109,32 @@ def _compared(
     *,
     level: float,
 ) -> Comparison:
-    metrics = _metrics(first, second)
-    alike, changed = _shared(first, second)
+    theirs = {metric.key: metric for metric in second.metrics}
+    both = [
+        metric for metric in first.metrics if metric.key in theirs and metric.compared is not False
+    ]
+    if not both:
+        listed = " | ".join(
+            ", ".join(metric.key for metric in summary.metrics) or "none"
+            for summary in (first, second)
+        )
+        raise BadOption(
+            "runs",
+            f"the two share no metric (they have: {listed}); score both alike with `karat score`",
+        )
+
+    metrics = []
+    for metric in both:
+        if _scale(metric) == _scale(theirs[metric.key]):
+            metrics.append(metric)
+        else:  # no direction is better, no share is in percent
+            metrics.append(structs.replace(metric, **_NO_SCALE))
+
+    left, right = _table(first), _table(second)
+    digests = dict(zip(right.ids, right.digests, strict=True))
+    ours = zip(left.ids, left.digests, strict=True)
+    same = [digests[name] == digest for name, digest in ours if name in digests]
+    alike, changed = same.count(True), same.count(False)  # content of questions with one id
     contests = _contests(first, second, pairs, metrics, level=level)
 
     compared = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
@@ -162,16 +191,6 @@ def _unit(summary: Summary) -> str:
     return kind_of(summary.kind).unit if summary.parts else "question"
 
 
-def _with_problems(comparison: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
-    unused = server_warnings(problems)
-    return structs.replace(
-        comparison,
-        server_problems=problems,
-        headline=". ".join([*unused, comparison.headline]),
-        warnings=(*unused, *comparison.warnings),
-    )
-
-
 def _conditions(
     a: RunFolder, b: RunFolder, first: str | None, second: str | None
 ) -> list[tuple[str, str]]:
@@ -214,33 +233,6 @@ def _conditions(
     return [(left, right)]
 
 
-def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
-    """The metrics of both; if they differ in meaning, no direction is better and no share is in
-    percent.
-    """
-    theirs = {metric.key: metric for metric in b.metrics}
-    shared = [
-        metric for metric in a.metrics if metric.key in theirs and metric.compared is not False
-    ]
-    if not shared:
-        listed = " | ".join(
-            ", ".join(metric.key for metric in summary.metrics) or "none" for summary in (a, b)
-        )
-        raise BadOption(
-            "runs",
-            f"the two share no metric (they have: {listed}); score both alike with `karat score`",
-        )
-
-    found = []
-    for metric in shared:
-        if _scale(metric) == _scale(theirs[metric.key]):
-            found.append(metric)
-        else:
-            found.append(structs.replace(metric, **_NO_SCALE))
-
-    return found
-
-
 _NO_SCALE: JsonObject = {
     "direction": "none",
     "kind": "number",
@@ -253,15 +245,6 @@ _NO_SCALE: JsonObject = {
 def _scale(metric: MetricInfo) -> tuple[object, ...]:
     """What must be equal for two values to be on one scale."""
     return metric.direction, metric.percent, metric.low if metric.percent else None
-
-
-def _shared(a: Summary, b: Summary) -> tuple[int, int]:
-    """How many questions have the same id and content, and how many only the id."""
-    first, second = _table(a), _table(b)
-    theirs = dict(zip(second.ids, second.digests, strict=True))
-    ours = zip(first.ids, first.digests, strict=True)
-    alike = [theirs[name] == digest for name, digest in ours if name in theirs]
-    return alike.count(True), alike.count(False)
 
 
 def _table(summary: Summary) -> SampleTable:

@@ -9,7 +9,7 @@ import msgspec
 from karat import formats
 from karat.analysis import shapes
 from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measured, signed_estimate
-from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
+from karat.analysis.model import Difference, MetricInfo, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
 from karat.analysis.verdicts import over_units
 from karat.records import JsonObject
@@ -170,20 +170,6 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         return comparison_html(self)
 
 
-def _chances(again: Repeat, unit: str) -> str:
-    same = again.same_questions
-    if same is None:
-        more = ""
-    else:
-        more = f", {formats.chance(same)} with the same {unit}s"
-
-    null = "; where nothing differs at all, 2 %" if again.shown else ""
-    return (
-        f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}, if effects of "
-        f"this size are usual{null}"
-    )
-
-
 def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
     difference, unit, percent = pairing.difference, result.unit, result.percent(pairing)
     by = signed_estimate(difference.estimate, percent=percent)
@@ -204,7 +190,19 @@ def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
         lines.append(f"  bounds, if the missing scores were the lowest or the highest: {bounds}")
 
     if difference.again is not None and difference.again.new_questions is not None:
-        lines.append(f"  same verdict again: {_chances(difference.again, unit)}")
+        again = difference.again
+        same = again.same_questions
+        if same is None:
+            more = ""
+        else:
+            more = f", {formats.chance(same)} with the same {unit}s"
+
+        null = "; where nothing differs at all, 2 %" if again.shown else ""
+        lines.append(
+            f"  same verdict again: {formats.chance(again.new_questions)} of runs with new "
+            f"{unit}s{more}, if effects of this size are usual{null}"
+        )
+
     for flip in pairing.flips:
         label = formats.excerpt(flip.sample, 24)
         lines.append(

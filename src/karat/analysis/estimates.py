@@ -106,6 +106,18 @@ def _result(
     else:
         top_share = Quantity(value=float(np.mean(np.isclose(flat, top, rtol=0, atol=1e-9))))
 
+    by_judge = []
+    for name, part in grid.by_judge.items():
+        means, counts = question_means(part[:, index, :])
+        means = means[counts > 0]
+        by_judge.append(
+            JudgeMean(
+                judge=name,
+                mean=float(means.mean()) if means.size else None,
+                answers=int(counts.sum()),
+            )
+        )
+
     return Result(
         condition=condition,
         metric=info.key,
@@ -123,9 +135,7 @@ def _result(
         best=best,
         first_attempt=_group(values[there & ~retried]),
         retried=_group(values[there & retried]),
-        by_judge=tuple(
-            _judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()
-        ),
+        by_judge=tuple(by_judge),
         offline=info.offline,
         clusters=clusters,
         design_effect=design_effect,
@@ -292,14 +302,6 @@ def _group(flat: Floats) -> Group:
     return Group(mean=float(flat.mean()) if flat.size else None, answers=int(flat.size))
 
 
-def _judge_mean(name: str, values: Floats) -> JudgeMean:
-    means, counts = question_means(values)
-    means = means[counts > 0]
-    return JudgeMean(
-        judge=name, mean=float(means.mean()) if means.size else None, answers=int(counts.sum())
-    )
-
-
 def differences(
     grids: Sequence[Grid],
     conditions: Sequence[str],
@@ -322,7 +324,16 @@ def differences(
         if grid.info.compared is False:
             continue
         first = conditions[baseline]
-        best = first if every else _best(sides)
+        # The condition with the best mean (the first, if tied); None if no direction is better
+        means = {name: float(side.plain_mean) for name, side in sides.items() if side.there.any()}
+        direction = next(iter(sides.values())).metric.direction
+        if direction == "none" or not means:
+            best = None
+        elif direction == "higher":
+            best = max(means, key=means.__getitem__)
+        else:
+            best = min(means, key=means.__getitem__)
+
         for a, b in combinations(dict.fromkeys((first, *sides)), 2):
             if every or first in (a, b) or best in (a, b):
                 raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
@@ -346,17 +357,6 @@ def differences(
         effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED)
         for grid, effect in shown
     ]
-
-
-def _best(sides: Mapping[str, Units]) -> str | None:
-    """The condition with the best mean (the first, if tied); None if no direction is better."""
-    means = {name: float(side.plain_mean) for name, side in sides.items() if side.there.any()}
-    direction = next(iter(sides.values())).metric.direction
-    if direction == "none" or not means:
-        return None
-    if direction == "higher":
-        return max(means, key=means.__getitem__)
-    return min(means, key=means.__getitem__)
 
 
 def tested_p(found: Compared) -> float:

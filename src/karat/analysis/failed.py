@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.analysis.details import TrialRecord, trials
+from karat.analysis.details import trials
 from karat.analysis.label_sheet import scale_of
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.parts import kind_of
@@ -114,10 +114,39 @@ def failed_questions(
             short = -1.0  # an answer shows more than none
         else:
             if record.answer is not None or record.failure is not None or not run.info.sparse:
-                left_out[_class(record)] += 1
+                if record.failure is not None:
+                    left_out[record.failure.cls] += 1
+                elif record.answer is None:
+                    left_out["not run"] += 1
+                else:
+                    left_out["no score"] += 1
+
             continue
 
-        found.setdefault(record.sample.id, []).append((short, _question(record, metric, value)))
+        reasons = [
+            text
+            for score in record.scores
+            if metric is not None and (text := score.reasons.get(metric.name))
+        ]
+        answer = failure = None
+        if record.answer is not None and not record.answer.replies[-1].absent:
+            answer = record.answer.text
+        if record.answer is None and record.failure is not None:
+            failure = f"{record.failure.cls}: {record.failure.message}"
+        turn = record.sample.turns[-1]
+        question = FailedQuestion(
+            sample=record.sample.id,
+            question=turn.question,
+            golden=turn.golden,
+            condition=record.condition,
+            repetition=record.repetition,
+            answer=answer,
+            score=value,
+            reason=next(iter(reasons), None),
+            failure=failure,
+            trials=1,
+        )
+        found.setdefault(record.sample.id, []).append((short, question))
 
     questions = []
     for of_sample in found.values():
@@ -130,40 +159,4 @@ def failed_questions(
         scored=scored,
         passed=passed,
         left_out=left_out,
-    )
-
-
-def _class(record: TrialRecord) -> str:
-    if record.failure is not None:
-        return record.failure.cls
-    if record.answer is None:
-        return "not run"
-    return "no score"
-
-
-def _question(
-    record: TrialRecord, metric: MetricInfo | None, value: float | None
-) -> FailedQuestion:
-    reasons = [
-        reason
-        for score in record.scores
-        if metric is not None and (reason := score.reasons.get(metric.name))
-    ]
-    answer = failure = None
-    if record.answer is not None and not record.answer.replies[-1].absent:
-        answer = record.answer.text
-    if record.answer is None and record.failure is not None:
-        failure = f"{record.failure.cls}: {record.failure.message}"
-    turn = record.sample.turns[-1]
-    return FailedQuestion(
-        sample=record.sample.id,
-        question=turn.question,
-        golden=turn.golden,
-        condition=record.condition,
-        repetition=record.repetition,
-        answer=answer,
-        score=value,
-        reason=next(iter(reasons), None),
-        failure=failure,
-        trials=1,
     )

@@ -147,6 +147,15 @@ def gate(
             f"decide"
         )
 
+    people = summary.calibrated
+    corrections = []
+    if people is not msgspec.UNSET:
+        corrections.append(
+            f"corrected: means as people would score, from {people.labelled} labels by "
+            f"{', '.join(people.by)}"
+        )
+        corrections += people.notes
+
     return Gate(
         run=summary.run,
         name=summary.name,
@@ -157,20 +166,8 @@ def gate(
             *warnings,
             *_off_the_scale(summary, thresholds),
             *summary.warnings,
-            *_corrections(summary),
+            *corrections,
         ),
-    )
-
-
-def _unchanged(check: Check) -> Check:
-    """The drop of an agent whose every answer is the baseline's."""
-    if check.missing or check.value is None or check.value < -check.threshold.value:
-        return check
-    reason = "; ".join(
-        filter(None, ["unchanged: every answer is the baseline's, byte by byte", check.reason])
-    )
-    return msgspec.structs.replace(
-        check, verdict="passed", p_failed=None, needed=None, reason=reason
     )
 
 
@@ -193,19 +190,6 @@ def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterato
                 share = ""
 
             yield f"{threshold}: outside of what it can be, {low:g} to {high:g}{share}"
-
-
-def _corrections(summary: Summary) -> tuple[str, ...]:
-    people = summary.calibrated
-    if people is msgspec.UNSET:
-        return ()
-    return (
-        (
-            f"corrected: means as people would score, from {people.labelled} labels by "
-            f"{', '.join(people.by)}"
-        ),
-        *people.notes,
-    )
 
 
 def _checks(
@@ -248,11 +232,19 @@ def _checks(
         metric.scoring for metric in baseline.metrics
     }
     found = []
-    for drop in drops:
-        if alike and drop.condition in usable:
-            found.append(_unchanged(drop))
-        else:
-            found.append(drop)
+    for check in drops:
+        drop = check
+        small = drop.value is not None and drop.value >= -threshold.value
+        if alike and drop.condition in usable and small and not drop.missing:
+            # The agent is the same, so that chance has no part in the drop
+            reason = "unchanged: every answer is the baseline's, byte by byte"
+            if drop.reason:
+                reason += f"; {drop.reason}"
+            drop = msgspec.structs.replace(
+                drop, verdict="passed", p_failed=None, needed=None, reason=reason
+            )
+
+        found.append(drop)
 
     return found
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
 
-from karat.analysis.model import MetricInfo, Summary, check_condition, metric_of
+from karat.analysis.model import Summary, check_condition, metric_of
 from karat.analysis.numbers import Estimate
 from karat.errors import BadOption, did_you_mean
 from karat.stats import Alarm, ChangePoint, change_point, cusum_alarm, whitened
@@ -92,34 +92,36 @@ def history(
     else:
         chosen = (condition,)
 
+    series = []
+    for label in chosen:
+        points = []
+        for summary in alike:
+            for result in summary.results:
+                shown = (result.condition, result.metric) == (label, info.key)
+                if shown and result.mean.value is not None:
+                    points.append(
+                        Point(run=summary.run, created=summary.created, estimate=result.mean)
+                    )
+
+        values, correlation = whitened([point.estimate.value or 0.0 for point in points])
+        series.append(
+            Series(
+                condition=label,
+                metric=info.key,
+                points=tuple(points),
+                # each series gets its own permutations
+                change=change_point(values, rng=np.random.default_rng(0)),
+                alarm=cusum_alarm(values),
+                correlation=None if np.isnan(correlation) else correlation,
+                percent=info.percent,
+            )
+        )
+
     return History(
         name=newest.name,
         dataset=newest.provenance.dataset,
         sha256=newest.provenance.sha256,
         runs=len(alike),
         left_out=len(every) - len(alike),
-        series=tuple(_series(alike, label, info) for label in chosen),
-    )
-
-
-def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> Series:
-    points = []
-    for summary in summaries:
-        for result in summary.results:
-            if (result.condition, result.metric) == (
-                condition,
-                info.key,
-            ) and result.mean.value is not None:
-                points.append(Point(run=summary.run, created=summary.created, estimate=result.mean))
-
-    values, correlation = whitened([point.estimate.value or 0.0 for point in points])
-    return Series(
-        condition=condition,
-        metric=info.key,
-        points=tuple(points),
-        # each series gets its own permutations
-        change=change_point(values, rng=np.random.default_rng(0)),
-        alarm=cusum_alarm(values),
-        correlation=None if np.isnan(correlation) else correlation,
-        percent=info.percent,
+        series=tuple(series),
     )

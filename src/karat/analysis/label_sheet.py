@@ -64,17 +64,17 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(["id", *_TEXTS, *(formats.csv_cell(info.key) for info in metrics)])
     for at, trial in enumerate(draw.drawn, start=1):
-        cells = (formats.csv_cell(_cut(text)) for text in texts[trial])
+        cells = []
+        for text in texts[trial]:
+            cell = text
+            if len(text) > _LONGEST:
+                cell = f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
+            cells.append(formats.csv_cell(cell))
+
         writer.writerow([f"{draw.id}-{at}", *cells, *("" for _ in metrics)])
 
     # without the mark, spreadsheets assume the machine's old encoding
     return "\ufeff" + out.getvalue()
-
-
-def _cut(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    return f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
 
 
 def read_sheet(

@@ -71,7 +71,20 @@ def leaderboard(
     if len(entries) < 2:
         raise BadOption("compare", f"ranks 2 conditions or more, got {len(entries)}")
     summaries = [summary for summary, _ in sides]
-    info = _metric(summaries, metric)
+    shared = []
+    for info in summaries[0].metrics:
+        if all(info.key in {m.key for m in run.metrics} for run in summaries):
+            shared.append(info)
+
+    if not shared:
+        raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
+    names = [info.key for info in shared]
+    if metric is not None and metric not in names:
+        raise BadOption(
+            "--metric", f"not every run has a metric '{metric}'{did_you_mean(metric, names)}"
+        )
+
+    info = shared[0 if metric is None else names.index(metric)]
     units, total = _shared([(summaries[index], name) for index, name in entries], info)
     means = np.array([side.plain_mean for side in units])
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
@@ -85,6 +98,27 @@ def leaderboard(
 
     groups = letters(len(order), apart)
     questions = len(units[0].keys)
+    warnings = [
+        f"run {summary.run} is not complete (status: {summary.status})"
+        for summary in summaries
+        if summary.status != "done"
+    ]
+    warnings += [
+        f"run {summary.run} ended early, once it was decided: the groups do not allow for that"
+        for summary in summaries
+        if summary.stopping is not msgspec.UNSET and summary.stopping.out
+    ]
+    scorings = set()
+    for summary in summaries:
+        for scored in summary.metrics:
+            if scored.key == info.key:
+                scorings.add(scored.scoring)
+
+    if len(scorings) > 1:
+        warnings.append(
+            f"{info.key} was scored differently in some runs: score them alike with `karat score`"
+        )
+
     return Leaderboard(
         metric=info.key,
         percent=info.percent,
@@ -103,7 +137,7 @@ def leaderboard(
             )
             for place, at in enumerate(order)
         ),
-        warnings=tuple(_warnings(summaries, info)),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
@@ -138,23 +172,6 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
     return found
 
 
-def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
-    shared = []
-    for info in summaries[0].metrics:
-        if all(info.key in {m.key for m in run.metrics} for run in summaries):
-            shared.append(info)
-
-    if not shared:
-        raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
-    names = [info.key for info in shared]
-    if metric is not None and metric not in names:
-        raise BadOption(
-            "--metric", f"not every run has a metric '{metric}'{did_you_mean(metric, names)}"
-        )
-
-    return shared[0 if metric is None else names.index(metric)]
-
-
 def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[list[Units], int]:
     """The questions that every side has a score for, with the same content, and the total number of
     questions.
@@ -182,28 +199,3 @@ def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[lis
 
     total = len({name for side in every for name, _ in side.keys})
     return [side.only(there) for side in units], total
-
-
-def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
-    warnings = [
-        f"run {summary.run} is not complete (status: {summary.status})"
-        for summary in summaries
-        if summary.status != "done"
-    ]
-    warnings += [
-        f"run {summary.run} ended early, once it was decided: the groups do not allow for that"
-        for summary in summaries
-        if summary.stopping is not msgspec.UNSET and summary.stopping.out
-    ]
-    scorings = set()
-    for summary in summaries:
-        for metric in summary.metrics:
-            if metric.key == info.key:
-                scorings.add(metric.scoring)
-
-    if len(scorings) > 1:
-        warnings.append(
-            f"{info.key} was scored differently in some runs: score them alike with `karat score`"
-        )
-
-    return list(dict.fromkeys(warnings))

@@ -183,6 +183,41 @@ def _account(
         ended[cls] = sum(count[cls] for count in counts)
     seconds = ordered(tally.seconds for tally in tallies)
     failed = sum(tally.failed_attempts for tally in tallies)
+    names = ("input", "output", "cache_read", "cache_write", "reasoning")
+    sums: dict[str, int | None] = {}
+    for place, name in enumerate(names):
+        known = [tokens for tally in tallies if (tokens := tally.tokens[place]) is not None]
+        if known:
+            sums[name] = sum(known)
+        else:
+            sums[name] = None
+
+    merged: dict[str, Calls] = {}
+    for tally in tallies:
+        for server, calls in tally.servers.items():
+            into = merged.setdefault(server, Calls())
+            into.calls += calls.calls
+            into.errors += calls.errors
+            into.trials += calls.trials
+            into.characters += calls.characters
+            into.milliseconds.extend(calls.milliseconds)
+
+    servers = []
+    for name in sorted(merged):
+        calls = merged[name]
+        taken = ordered([calls.milliseconds])
+        servers.append(
+            ServerUse(
+                server=name,
+                calls=calls.calls,
+                errors=calls.errors,
+                trials=calls.trials,
+                median_ms=quantile(taken, 0.5),
+                p95_ms=quantile(taken, 0.95),
+                result_tokens_estimate=round(calls.characters / CHARACTERS_A_TOKEN),
+            )
+        )
+
     return Account(
         ledger=Ledger(planned=sum(ended.values()), **ended),
         cost=Cost(
@@ -195,7 +230,7 @@ def _account(
                 unknown=sum(t.judge_unknown for t in tallies),
             ),
         ),
-        tokens=_tokens(tallies),
+        tokens=Tokens(**sums, unknown=sum(tally.tokens_unknown for tally in tallies)),
         latency=Latency(median=quantile(seconds, 0.5), p95=quantile(seconds, 0.95), n=len(seconds)),
         attempts=Attempts(
             answered=sum(tally.answered for tally in tallies),
@@ -210,7 +245,7 @@ def _account(
         failed_attempts=failed,
         retried=retried,
         cut=sum(tally.cut for tally in tallies),
-        servers=_servers(tallies),
+        servers=tuple(servers),
     )
 
 
@@ -297,49 +332,6 @@ def call_failures(index: RunIndex) -> list[FailureKind]:
 def _sum(parts: object) -> float:
     # fsum is exact, so the order of completion cannot change the last digit.
     return fsum(value for part in parts for value in part)  # type: ignore[attr-defined]  # arrays of dollars
-
-
-def _tokens(tallies: Sequence[Tally]) -> Tokens:
-    names = ("input", "output", "cache_read", "cache_write", "reasoning")
-    sums: dict[str, int | None] = {}
-    for place, name in enumerate(names):
-        known = [tokens for tally in tallies if (tokens := tally.tokens[place]) is not None]
-        if known:
-            sums[name] = sum(known)
-        else:
-            sums[name] = None
-
-    return Tokens(**sums, unknown=sum(tally.tokens_unknown for tally in tallies))
-
-
-def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:
-    merged: dict[str, Calls] = {}
-    for tally in tallies:
-        for server, calls in tally.servers.items():
-            into = merged.setdefault(server, Calls())
-            into.calls += calls.calls
-            into.errors += calls.errors
-            into.trials += calls.trials
-            into.characters += calls.characters
-            into.milliseconds.extend(calls.milliseconds)
-
-    servers = []
-    for name in sorted(merged):
-        calls = merged[name]
-        taken = ordered([calls.milliseconds])
-        servers.append(
-            ServerUse(
-                server=name,
-                calls=calls.calls,
-                errors=calls.errors,
-                trials=calls.trials,
-                median_ms=quantile(taken, 0.5),
-                p95_ms=quantile(taken, 0.95),
-                result_tokens_estimate=round(calls.characters / CHARACTERS_A_TOKEN),
-            )
-        )
-
-    return tuple(servers)
 
 
 def ordered(parts: Iterable[array[float]]) -> array[float]:

@@ -14,7 +14,7 @@ from karat.analysis.model import LowCell, LowSample
 from karat.analysis.numbers import known
 from karat.analysis.units import question_means
 from karat.index import RunIndex
-from karat.records import Sample, Score
+from karat.records import Score
 
 HOW_MANY = 5
 _LONGEST = 400  # columns of an excerpt
@@ -38,7 +38,17 @@ def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowS
         [question_means(grid.values[:, column, :])[0] for column in range(len(conditions))]
     )
     overall, _ = question_means(means)
-    chosen = _chosen(grid, overall)
+    info = grid.info
+    badness = overall if info.direction == "lower" else -overall
+    perfect = {"higher": info.high, "lower": info.low}.get(info.direction)
+    order = np.lexsort((np.arange(len(overall)), -badness))
+    ordered = overall[order]
+    if perfect is None:
+        imperfect = ~np.isnan(ordered)
+    else:
+        imperfect = ~np.isnan(ordered) & (ordered != perfect)
+
+    chosen: list[int] = order[imperfect][:HOW_MANY].tolist()
     if not chosen:
         return ()
     samples = {index.samples[sample.id]: sample for sample in index.samples_of(chosen)}
@@ -55,54 +65,38 @@ def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowS
         for place, line in zip(order, index.lines(rows.at[place] for place in order), strict=True):
             scores.setdefault(rows.cells[place], []).append(_score(line))
 
-    return tuple(_low(index, grid, conditions, samples[row], means[row], scores) for row in chosen)
+    lows = []
+    for row in chosen:
+        sample = samples[row]
+        there = means[row][~np.isnan(means[row])]
+        low_cells = []
+        for column, condition in enumerate(conditions):
+            first = (row * len(conditions) + column) * index.repetitions
+            places = range(first, first + index.repetitions)
+            low_cells.append(
+                _cell(index, grid, condition, grid.values[row, column, :], places, scores)
+            )
 
+        if len(there) > 1:
+            gap = float(np.ptp(there))
+        else:
+            gap = None
 
-def _chosen(grid: Grid, overall: NDArray[np.float64]) -> list[int]:
-    info = grid.info
-    badness = overall if info.direction == "lower" else -overall
-    perfect = {"higher": info.high, "lower": info.low}.get(info.direction)
-    order = np.lexsort((np.arange(len(overall)), -badness))
-    ordered = overall[order]
-    if perfect is None:
-        imperfect = ~np.isnan(ordered)
-    else:
-        imperfect = ~np.isnan(ordered) & (ordered != perfect)
+        lows.append(
+            LowSample(
+                sample=sample.id,
+                position=sample.position,
+                question=formats.excerpt(
+                    sample.turns[-1].question if sample.turns else "", _LONGEST
+                ),
+                metric=grid.info.key,
+                mean=float(there.mean()),
+                gap=gap,
+                cells=tuple(low_cells),
+            )
+        )
 
-    rows: list[int] = order[imperfect][:HOW_MANY].tolist()
-    return rows
-
-
-def _low(
-    index: RunIndex,
-    grid: Grid,
-    conditions: Sequence[str],
-    sample: Sample,
-    means: NDArray[np.float64],
-    scores: Mapping[int, Sequence[Score]],
-) -> LowSample:
-    row = index.samples[sample.id]
-    there = means[~np.isnan(means)]
-    cells = []
-    for column, condition in enumerate(conditions):
-        first = (row * len(conditions) + column) * index.repetitions
-        places = range(first, first + index.repetitions)
-        cells.append(_cell(index, grid, condition, grid.values[row, column, :], places, scores))
-
-    if len(there) > 1:
-        gap = float(np.ptp(there))
-    else:
-        gap = None
-
-    return LowSample(
-        sample=sample.id,
-        position=sample.position,
-        question=formats.excerpt(sample.turns[-1].question if sample.turns else "", _LONGEST),
-        metric=grid.info.key,
-        mean=float(there.mean()),
-        gap=gap,
-        cells=tuple(cells),
-    )
+    return tuple(lows)
 
 
 def _cell(

@@ -11,7 +11,6 @@ import numpy as np
 from karat.analysis.estimates import estimated
 from karat.analysis.grids import Grid
 from karat.analysis.model import JudgePair
-from karat.analysis.numbers import Estimate
 from karat.stats import gwet_ac
 
 
@@ -27,13 +26,6 @@ def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
     return [float(value) for value in rounded]
 
 
-def _ac2(
-    first: np.ndarray, second: np.ndarray, questions: list[int], steps: Sequence[float]
-) -> Estimate:
-    judges = (nearest_steps(scores, steps) for scores in (first, second))
-    return estimated(gwet_ac(*judges, clusters=questions, categories=steps), -1, 1)
-
-
 def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
     """Every pair of judges on every metric with steps, over the answers that both scored."""
     pairs = []
@@ -47,6 +39,7 @@ def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
             n = int(both.sum())
             questions = np.nonzero(both)[0].tolist()
             steps = grid.info.steps
+            judges = (nearest_steps(scores[both], steps) for scores in (first, second))
             pairs.append(
                 JudgePair(
                     metric=grid.info.key,
@@ -55,7 +48,7 @@ def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
                     exact=float(np.mean(apart == 0)) if n else None,
                     within_one=float(np.mean(apart <= 1)) if n else None,
                     answers=n,
-                    ac2=_ac2(first[both], second[both], questions, steps)
+                    ac2=estimated(gwet_ac(*judges, clusters=questions, categories=steps), -1, 1)
                     if steps
                     else msgspec.UNSET,
                 )

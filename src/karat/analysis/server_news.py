@@ -30,7 +30,26 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
 
     changes = [event for event in events if event.what == "changed"]
     for name in dict.fromkeys(event.server for event in changes):
-        yield _change(name, [event for event in changes if event.server == name])
+        of_server = [event for event in changes if event.server == name]
+        parts = []
+        for word, field in (("new", "added"), ("gone", "removed"), ("altered", "altered")):
+            if tools := dict.fromkeys(
+                tool for event in of_server for tool in getattr(event, field)
+            ):
+                parts.append(f"{word}: {_names(tools)}")
+
+        spoken = dict.fromkeys(event.protocol for event in of_server if event.protocol is not None)
+        if spoken:
+            parts += [f"it spoke protocol {', '.join(spoken)}"]
+        if parts:
+            how = f" ({'; '.join(parts)})"
+        else:
+            how = ""
+
+        yield (
+            f"MCP server '{name}' changed its tools during the run{how}: answers before and "
+            f"after are not alike"
+        )
     for name, times in Counter(event.server for event in events if event.what == "renewed").items():
         often = formats.plural(times, "time")
         yield (
@@ -55,26 +74,6 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
             f"MCP server '{name}': its form was declined {often}, because `elicit` does not fit "
             f"it: {problem}"
         )
-
-
-def _change(name: str, events: Sequence[ServerEvent]) -> str:
-    parts = []
-    for word, field in (("new", "added"), ("gone", "removed"), ("altered", "altered")):
-        if tools := dict.fromkeys(tool for event in events for tool in getattr(event, field)):
-            parts.append(f"{word}: {_names(tools)}")
-
-    spoken = dict.fromkeys(event.protocol for event in events if event.protocol is not None)
-    if spoken:
-        parts += [f"it spoke protocol {', '.join(spoken)}"]
-    if parts:
-        how = f" ({'; '.join(parts)})"
-    else:
-        how = ""
-
-    return (
-        f"MCP server '{name}' changed its tools during the run{how}: answers before and after are "
-        f"not alike"
-    )
 
 
 def _names(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from karat.errors import BadOption
 from karat.installation import install_command
 
 if TYPE_CHECKING:
-    from karat.analysis.model import MetricInfo, Result, Summary
+    from karat.analysis.model import Summary
 
 
 def frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> Any:
@@ -60,19 +60,14 @@ def text(summary: Summary) -> str:
     for metric in summary.metrics:
         lines.append(f"{metric.key}{' (offline)' if metric.offline else ''}")
         results = [result for result in summary.results if result.metric == metric.key]
-        lines += [f"  {_text_line(result, metric, longest)}" for result in results]
+        for result in results:
+            name = formats.clean(result.condition)
+            blank = " " * (longest - formats.width(name))
+            value = estimated(result.mean, percent=metric.percent)
+            answers = formats.plural(result.n_answers, "answer")
+            if result.n_missing:
+                answers += f", {formats.count(result.n_missing)} missing"
+            lines.append(f"  {name}{blank}  {value}  {answers}")
 
     lines += [f"warning: {warning}" for warning in summary.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
-
-
-def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
-    name = formats.clean(result.condition)
-    blank = " " * (longest - formats.width(name))
-    value = estimated(result.mean, percent=metric.percent)
-    if result.n_missing:
-        missing = f", {formats.count(result.n_missing)} missing"
-    else:
-        missing = ""
-
-    return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"

@@ -156,11 +156,24 @@ class StoppingRule:
         return decisions
 
     def _decide(self, means: Floats, questions: int, worst: Floats) -> list[Decided]:
+        import numpy as np
+
         alpha = self.horizon.alpha / len(self.pairs)
         waiting = [pair for pair in self.pairs if pair not in self.decided]
         looks = {pair: self.at(means, pair, questions, alpha=alpha) for pair in waiting}
         for pair, look in looks.items():
-            p = self._with_losses(means, worst, pair, questions, look)
+            # The larger p-value, with the losses of the side that is ahead at their worst
+            leads = (look.value > 0) == (self._direction != "lower")
+            column = self._columns[pair[1] if leads else pair[0]]
+            if worst is means or np.array_equal(worst[:, column], means[:, column], equal_nan=True):
+                p = look.p
+            else:
+                other = self._at_worst(means, worst, pair, questions, column)
+                if other.value * look.value > 0:
+                    p = max(look.p, other.p)
+                else:
+                    p = 1.0
+
             if p < self.least[pair]:
                 self.least[pair], self._sign[pair] = p, math.copysign(1.0, look.value)
 
@@ -197,23 +210,6 @@ class StoppingRule:
             decisions.append(self.decided[pair])
 
         return decisions
-
-    def _with_losses(
-        self, means: Floats, worst: Floats, pair: Pair, questions: int, look: SequentialLook
-    ) -> float:
-        """The p-value of a look, or the larger one with the losses of the side that is ahead at
-        their worst.
-        """
-        import numpy as np
-
-        leads = (look.value > 0) == (self._direction != "lower")
-        column = self._columns[pair[1] if leads else pair[0]]
-        if worst is means or np.array_equal(worst[:, column], means[:, column], equal_nan=True):
-            return look.p
-        other = self._at_worst(means, worst, pair, questions, column)
-        if other.value * look.value > 0:
-            return max(look.p, other.p)
-        return 1.0
 
     def _at_worst(
         self, means: Floats, worst: Floats, pair: Pair, questions: int, column: int
@@ -474,7 +470,18 @@ def adjusted_by(
         estimate = structs.replace(estimate, value=ends[0], low=ends[1], high=ends[2])
 
     best = {"better": look.b, "worse": look.a}.get(look.verdict or "")
-    words = _words(look, stopping)
+    verdicts = {
+        "better": f"{look.b} is better",
+        "worse": f"{look.a} is better",
+        "higher": f"{look.b} is higher",
+        "lower": f"{look.a} is higher",
+        "equivalent": f"{EQUIVALENT}{formats.brief(stopping.margin or 0.0)}",
+        "futile": "given up, not decided",
+    }
+    words = verdicts.get(
+        look.verdict or "",
+        "not decided" if look.questions >= stopping.horizon else "not decided yet",
+    )
     if look.verdict is None and difference.verdict.endswith(ONLY_AHEAD):
         words = difference.verdict
     return structs.replace(
@@ -487,19 +494,4 @@ def adjusted_by(
         verdict=words,
         reason=estimate.reason,
         clusters=look.clusters,
-    )
-
-
-def _words(look: StopLook, stopping: Stopping) -> str:
-    words = {
-        "better": f"{look.b} is better",
-        "worse": f"{look.a} is better",
-        "higher": f"{look.b} is higher",
-        "lower": f"{look.a} is higher",
-        "equivalent": f"{EQUIVALENT}{formats.brief(stopping.margin or 0.0)}",
-        "futile": "given up, not decided",
-    }
-    return words.get(
-        look.verdict or "",
-        "not decided" if look.questions >= stopping.horizon else "not decided yet",
     )

@@ -130,19 +130,6 @@ def _with_problems(summary: Summary) -> Summary:
     )
 
 
-def _problems(
-    run: RunFolder, accounts: Mapping[str, Account], contexts: Sequence[ContextUse]
-) -> tuple[ServerProblem, ...]:
-    """The conditions whose MCP servers were not used."""
-    info = run.widened_info()
-    if not contexts and not any(info.condition_servers.values()):
-        return ()
-    unknown = {use.condition for use in contexts if use.kind == "server" and use.used is None}
-    return server_problems(
-        accounts, info.condition_servers, unknown, measures_calls=info.measures_calls
-    )
-
-
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
@@ -165,13 +152,23 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     figures = _Figures()
     if shown:
         figures = _figures(given, asked, stopping)
-    kind, (parts, head) = kind_of(info.kind), _part(given)
-    if kind.compared:
-        compared = figures.compared
-    else:
-        compared = ()
+    kind = kind_of(info.kind)
+    parts: dict[str, Part] = {}
+    head = ""
+    if not kind.is_installed:
+        head = f"Not analysed: the kind of dataset '{clean(info.kind)}' is not installed"
+    elif (part := kind.analyse(given)) is not None:
+        parts, head = {info.kind: part}, part.headline()
 
+    compared = figures.compared if kind.compared else ()
     contexts, tools, confusions = _use(given, compared)
+    widened = run.widened_info()
+    problems: tuple[ServerProblem, ...] = ()
+    if contexts or any(widened.condition_servers.values()):
+        unknown = {use.condition for use in contexts if use.kind == "server" and use.used is None}
+        problems = server_problems(
+            rows, widened.condition_servers, unknown, measures_calls=widened.measures_calls
+        )
     summary = Summary(
         format=formats.OUTPUT_FORMAT,
         run=info.run,
@@ -202,7 +199,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         contexts=contexts,
         tools=tools,
         confusions=confusions,
-        server_problems=_problems(run, rows, contexts),
+        server_problems=problems,
         parts=parts,
     )
     known = Known(
@@ -226,19 +223,6 @@ def _use(
     expected = on_demand.expectations(run, index, given.scorers, given.shown)
     tools, confusions = on_demand.tool_uses(index, expected, level=level)
     return on_demand.context_uses(index, grids, level=level), tools, confusions
-
-
-def _part(given: AnalysisInput) -> tuple[dict[str, Part], str]:
-    """The kind's additions to the summary, and its headline."""
-    kind = given.run.info.kind
-    if not kind_of(kind).is_installed:
-        missing = f"the kind of dataset '{clean(kind)}' is not installed"
-        return {}, f"Not analysed: {missing}"
-
-    part = kind_of(kind).analyse(given)
-    if part is None:
-        return {}, ""
-    return {kind: part}, part.headline()
 
 
 class _Figures(NamedTuple):

@@ -224,22 +224,18 @@ def mean(units: Units, *, level: float) -> Interval:
 
     there, answers = units.there, int(units.answers.sum())
     means, clusters = units.means[there], None if units.clusters is None else units.clusters[there]
-    if answers and _only_flags(units):
+    only_flags = False
+    if units.metric.kind == "share":
+        # Every value is 0 or 1: in [0, 1] only these have a sum that equals their sum of squares
+        n = units.answers[there]
+        spread = np.where(n > 1, units.sds[there] ** 2 * (n - 1), 0.0)
+        only_flags = bool(np.allclose(spread + n * means**2, n * means, rtol=0, atol=1e-9))
+
+    if answers and only_flags:
         return share_of_means(means, clusters, observations=answers, level=level)
     if clusters is None:
         return t_interval(means, level=level, observations=answers)
     return replace(clustered_mean(means, clusters, level=level), observations=answers)
-
-
-def _only_flags(units: Units) -> bool:
-    """Whether every value is 0 or 1: in [0, 1] only these have a sum that equals their sum of
-    squares.
-    """
-    if units.metric.kind != "share":
-        return False
-    n, means = units.answers[units.there], units.means[units.there]
-    spread = np.where(n > 1, units.sds[units.there] ** 2 * (n - 1), 0.0)
-    return bool(np.allclose(spread + n * means**2, n * means, rtol=0, atol=1e-9))
 
 
 def difference(a: Units, b: Units, *, level: float) -> Compared:
@@ -252,12 +248,25 @@ def difference(a: Units, b: Units, *, level: float) -> Compared:
     there_a, there_b = a.there[asked], b.there[asked]
     gone = (~there_a & there_b, there_a & ~there_b, ~there_a & ~there_b)
     only_b, only_a, neither = (int(np.count_nonzero(part)) for part in gone)
+
+    # The difference if every missing value were the lowest under b and the highest under a, and
+    # the reverse
+    asked_a, asked_b = a, b
+    if not asked.all():
+        asked_a, asked_b = a.only(asked), b.only(asked)
+    low, high = (math.nan if end is None else end for end in (a.metric.low, a.metric.high))
+    ends = [
+        filled(asked_b, asked_b.missing, of_b).plain_mean
+        - filled(asked_a, asked_a.missing, of_a).plain_mean
+        for of_b, of_a in ((low, high), (high, low))
+    ]
+    least, most = (0.0 if abs(end) <= _NOISE * max(abs(low), abs(high)) else end for end in ends)
     return Compared(
         a=a,
         b=b,
         test=test,
         lost=(only_b, only_a, neither),
-        bounds=_bounds(a, b),
+        bounds=(least, most),
         worst=_at_worst(a, b, test.value, level=level),
     )
 
@@ -326,22 +335,6 @@ def filled(units: Units, missing: Ints, value: float) -> Units:
     totals = np.where(units.there, units.means * units.answers, 0.0) + value * missing
     means = np.divide(totals, answers, out=np.full(answers.size, np.nan), where=answers > 0)
     return structs.replace(units, means=np.where(missing > 0, means, units.means), answers=answers)
-
-
-def _bounds(a: Units, b: Units) -> tuple[float, float]:
-    """The difference if every missing value were the lowest under b and the highest under a, and
-    the reverse.
-    """
-    asked = ~(a.never_asked | b.never_asked)
-    if not asked.all():
-        a, b = a.only(asked), b.only(asked)
-    low, high = (math.nan if end is None else end for end in (a.metric.low, a.metric.high))
-    ends = [
-        filled(b, b.missing, of_b).plain_mean - filled(a, a.missing, of_a).plain_mean
-        for of_b, of_a in ((low, high), (high, low))
-    ]
-    least, most = (0.0 if abs(end) <= _NOISE * max(abs(low), abs(high)) else end for end in ends)
-    return least, most
 
 
 def subtracted(a: Floats, b: Floats, clusters: Ints) -> Floats:

@@ -282,16 +282,16 @@ def _without_numbers(known: Known) -> Iterator[str]:
         )
 
 
-def _without_scores(known: Known) -> Iterator[str]:
-    """Conditions that cannot be compared."""
-    for name in known.compared()[1]:
+def _not_compared(known: Known) -> Iterator[str]:
+    """Conditions without scores, and pairs that lost more questions on one side; metrics with the
+    same losses are merged.
+    """
+    _, empty, differences = known.compared()
+    for name in empty:
         yield f"{name}: no score on any metric, so it is compared with nothing"
 
-
-def _lost_questions(known: Known) -> Iterator[str]:
-    """Pairs that lost more questions on one side; metrics with the same losses are merged."""
     alike: dict[tuple[str, str, int, int], list[str]] = {}
-    for pair in known.compared()[2]:
+    for pair in differences:
         if pair.lost_a != pair.lost_b:
             alike.setdefault((pair.a, pair.b, pair.lost_a, pair.lost_b), []).append(pair.metric)
 
@@ -326,17 +326,15 @@ def _uneven(known: Known) -> Iterator[str]:
         yield f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds"
 
 
-def _only_ahead(known: Known) -> Iterator[str]:
-    if any(pair.verdict.endswith(ONLY_AHEAD) for pair in known.compared()[2]):
+def _weak_verdicts(known: Known) -> Iterator[str]:
+    """Leads that lost trials may explain; too few clusters or questions."""
+    compared = known.compared()[2]
+    if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
         yield (
             "a lead that lost trials may explain is not called a win: `karat run FILE --resume "
             "RUN --retry-failed` asks the lost trials again"
         )
 
-
-def _few_clusters(known: Known) -> Iterator[str]:
-    """Questions of too few clusters for a verdict, or of few."""
-    compared = known.compared()[2]
     without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
     few = []
     for pair in compared:
@@ -351,12 +349,10 @@ def _few_clusters(known: Known) -> Iterator[str]:
             f"10 % of equal conditions get a winner"
         )
 
-
-def _few_questions(known: Known) -> Iterator[str]:
-    few = max((pair.n_pairs for pair in known.compared()[2]), default=_FEW_QUESTIONS)
-    if few < _FEW_QUESTIONS:
+    most = max((pair.n_pairs for pair in compared), default=_FEW_QUESTIONS)
+    if most < _FEW_QUESTIONS:
         yield (
-            f"{plural(few, 'shared question')}: too few to show a difference safely; add questions"
+            f"{plural(most, 'shared question')}: too few to show a difference safely; add questions"
         )
 
 
@@ -367,11 +363,8 @@ def _few(metrics: Sequence[str]) -> str:
 # --- notices --------------------------------------------------------------------------------------
 
 
-def _gaps(known: Known) -> Iterable[str]:
-    return known.run.gap_notices()
-
-
-def _incomplete_source(known: Known) -> Iterator[str]:
+def _missing_parts(known: Known) -> Iterator[str]:
+    yield from known.run.gap_notices()
     if left := known.run.info.source.get("incomplete"):  # what imported files state, and lack
         yield f"Not the whole run: {left}"
 
@@ -401,14 +394,11 @@ def _judges_without_differences(known: Known) -> Iterator[str]:
                 )
 
 
-def _unreadable(known: Known) -> Iterable[str]:
-    return unreadable_notices(unreadable_counts(known.index, known.shown))
-
-
-def _cut(known: Known) -> Iterator[str]:
-    """Conditions in which many answers were cut at a limit of tokens; they are scored as they
-    are.
+def _spoiled(known: Known) -> Iterator[str]:
+    """Answers that cannot be read, and conditions in which many were cut at a limit of tokens; they
+    are scored as they are.
     """
+    yield from unreadable_notices(unreadable_counts(known.index, known.shown))
     often = []
     for name, account in known.summary.accounts.items():
         if account.cut and account.cut >= _OFTEN_CUT * account.attempts.answered:
@@ -437,20 +427,15 @@ WARNINGS: tuple[Rule, ...] = (
     _left_out,
     _of_kind,
     _without_numbers,
-    _without_scores,
-    _lost_questions,
+    _not_compared,
     _uneven,
-    _only_ahead,
-    _few_clusters,
-    _few_questions,
+    _weak_verdicts,
 )
 
 NOTICES: tuple[Rule, ...] = (
-    _gaps,
-    _incomplete_source,
+    _missing_parts,
     _judges_without_differences,
-    _unreadable,
-    _cut,
+    _spoiled,
     _notices_of_kind,
 )
 

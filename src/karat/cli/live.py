@@ -59,16 +59,7 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
         descriptors = (1, 2)
         stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
 
-    with (
-        _shown(output, redact, stream) as (status, show),
-        printed(_in_context(redact, show), behind=stream, descriptors=descriptors),
-    ):
-        yield status
-
-
-def _in_context(redact: Redactor, show: Show) -> Show:
-    """Shows a line without the secrets in it, also one that began on the line before."""
-    before = ""
+    before = ""  # a secret may begin on one line and end on the next
 
     def masked(line: str) -> None:
         nonlocal before
@@ -76,7 +67,11 @@ def _in_context(redact: Redactor, show: Show) -> Show:
         before = line
         show(lines[1])
 
-    return masked
+    with (
+        _shown(output, redact, stream) as (status, show),
+        printed(masked, behind=stream, descriptors=descriptors),
+    ):
+        yield status
 
 
 def _descriptor(stream: TextIO) -> int | None:

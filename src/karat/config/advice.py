@@ -71,16 +71,7 @@ def advise(
     if not scorers:
         reading.warn(("scorers",), "there are none: answers are kept, but nothing is scored")
     agents = {model for condition in conditions for model in models_of(condition.agent.options)}
-    _advise_on_limits(
-        reading, file, agents.union(*(models_of(scorer.options) for _, scorer in scorers))
-    )
-    for where, scorer in scorers:
-        for key, message in judge_advice(scorer.options, agents):
-            reading.warn((*where, key), message)
-
-
-def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[str]) -> None:
-    """Warns of limited models that no agent or judge of the experiment asks through karat."""
+    asked = agents.union(*(models_of(scorer.options) for _, scorer in scorers))
     known = set()
     for name in asked:
         with suppress(BadOption):
@@ -92,6 +83,9 @@ def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[st
                 ("limits", name),
                 "no agent `chat` and no judge here asks this model, so it limits nothing",
             )
+    for where, scorer in scorers:
+        for key, message in judge_advice(scorer.options, agents):
+            reading.warn((*where, key), message)
 
 
 def _advise_on_proxies(

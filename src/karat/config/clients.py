@@ -149,7 +149,21 @@ class _ClientFile:
             node.file = f"{self._name}, line {node.line}"
             node.line, node.column = self._reference.line, self._reference.column
 
-        wanted = self._wanted(only, listed)
+        if only is None:
+            wanted = list(listed)
+        else:
+            names = [node.value for _, node in only.children()]
+            if not names or not all(isinstance(name, str) for name in names):
+                example = f"[{next(iter(listed), 'docs')}]"
+                self._fault(f"must be a list of servers' names, e.g. {example}", "only")
+                wanted = None
+            else:
+                unknown = [str(name) for name in names if name not in listed]
+                for name in unknown:
+                    message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
+                    self._fault(message, "only")
+
+                wanted = None if unknown else [str(name) for name in names]
         if wanted is None:
             return None
         servers = {}
@@ -201,22 +215,6 @@ class _ClientFile:
 
         return None if document.faults else document.root
 
-    def _wanted(self, only: Node | None, listed: Mapping[str, Node]) -> list[str] | None:
-        if only is None:
-            return list(listed)
-        names = [node.value for _, node in only.children()]
-        if not names or not all(isinstance(name, str) for name in names):
-            example = f"[{next(iter(listed), 'docs')}]"
-            self._fault(f"must be a list of servers' names, e.g. {example}", "only")
-            return None
-
-        unknown = [str(name) for name in names if name not in listed]
-        for name in unknown:
-            message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
-            self._fault(message, "only")
-
-        return None if unknown else [str(name) for name in names]
-
     def _is_taken(self, name: str, server: Node) -> bool:
         """Makes the server karat's own; False if it is disabled."""
         if not isinstance(server.value, dict):
@@ -251,7 +249,13 @@ class _ClientFile:
         elif url is not None and _SSE.search(str(url.value)):  # as Cursor finds out by trying
             found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
 
-        unread = [f"`{key}`" for key in found if key in _FILTERS and not _says_all(found[key])]
+        unread = []
+        for key in found:
+            if key in _FILTERS:
+                chosen = [child.value for _, child in found[key].children()]
+                if found[key].value not in (None, "*") and chosen not in ([], ["*"]):
+                    unread.append(f"`{key}`")
+
         if unread:
             message = f"karat does not apply {' and '.join(unread)}: agents see every tool"
             self._found.warnings.append(((_SECTION, name), message))
@@ -342,12 +346,6 @@ class _ClientFile:
 def _value(server: Mapping[str, Node], key: str) -> object:
     node = server.get(key)
     return None if node is None else node.value
-
-
-def _says_all(node: Node) -> bool:
-    """Whether a filter of tools lets all of them pass."""
-    below = [child.value for _, child in node.children()]
-    return node.value in (None, "*") or below in ([], ["*"])
 
 
 def _listed(top: Node) -> dict[str, Node]:

@@ -101,16 +101,15 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
             )
             continue
 
-        values[name.strip()] = _unquoted(value.strip())
+        value = value.strip()
+        quote = value[:1]
+        if len(value) < 2 or quote not in "'\"" or value[-1] != quote:
+            value = re.split(r"\s#", value, maxsplit=1)[0].rstrip()
+        else:
+            value = value[1:-1]
+            if quote == '"':
+                value = value.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+
+        values[name.strip()] = value
 
     return values, faults
-
-
-def _unquoted(value: str) -> str:
-    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
-        inner = value[1:-1]
-        if value[0] == '"':
-            return inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
-        return inner
-
-    return re.split(r"\s#", value, maxsplit=1)[0].rstrip()

@@ -103,7 +103,24 @@ def _experiment_schema() -> Json:
         "file": {"anyOf": [{"type": "string", "minLength": 1}, _server()]},
         "only": {"anyOf": [{"type": "array", "items": {"type": "string"}}, _server()]},
     }
-    root["allOf"] = [*_variants(families["agents"], references), *_judged()]
+    agents = families["agents"]
+    aliases = plugins.aliases("agents")
+    variants = []
+    for name, model in agents.items():
+        names = [name, *(alias for alias, of in aliases.items() if of == name)]
+        agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
+        options = {
+            "anyOf": [
+                {"type": "null"},
+                {**references[model, "validation"], "properties": {"type": {"enum": names}}},
+            ]
+        }
+        below = {"additionalProperties": {"properties": {"agent": options}}}
+        variants.append(
+            {"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}}
+        )
+
+    root["allOf"] = [*variants, *_judged()]
     schema: Json = _tidied(
         {"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs}
     )
@@ -185,27 +202,6 @@ def _server() -> Json:
         "then": {"$ref": "#/$defs/RemoteServer", "required": ["url"]},
         "else": {"$ref": "#/$defs/StdioServer", "required": ["command"]},
     }
-
-
-def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -> list[Json]:
-    """The `agent` of a condition: options of the file's agent."""
-    aliases = plugins.aliases("agents")
-    variants = []
-    for name, model in agents.items():
-        names = [name, *(alias for alias, of in aliases.items() if of == name)]
-        agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
-        options = {
-            "anyOf": [
-                {"type": "null"},
-                {**references[model, "validation"], "properties": {"type": {"enum": names}}},
-            ]
-        }
-        below = {"additionalProperties": {"properties": {"agent": options}}}
-        variants.append(
-            {"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}}
-        )
-
-    return variants
 
 
 def _judged() -> list[Json]:

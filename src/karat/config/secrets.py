@@ -57,7 +57,17 @@ class Secrets:
         self.literals: list[str] = []  # of faults: never show them in a message
         named = root.get("secrets")
         for place, node in walk(named) if named is not None else ():
-            self._named(("secrets", *place), node)
+            if not isinstance(node.value, str) or not is_variable(node.value):
+                if not isinstance(node.value, (list, dict)):
+                    self.literals += [str(node.value)]
+            elif len(place) == 1:
+                self.variables.add(node.value)
+                if node.value not in env:
+                    where = dotted(("secrets", *place))
+                    self.warnings.append(
+                        f"{where}: {node.value} is not set, so there is nothing to mask"
+                    )
+
         for place, node in walk(root):
             if isinstance(node.value, str):
                 self.variables.update(name for name in node.variables if sounds_secret(name))
@@ -75,21 +85,18 @@ class Secrets:
         known = env.keys() - self.variables - {WORKSPACE}
         return fill(node.template, lambda name: env[name] if name in known else f"${{{name}}}")
 
-    def _named(self, place: Place, node: Node) -> None:
-        if not isinstance(node.value, str) or not is_variable(node.value):
-            if not isinstance(node.value, (list, dict)):
-                self.literals += [str(node.value)]
-        elif len(place) == 2:
-            self.variables.add(node.value)
-            if node.value not in self._env:
-                self.warnings.append(
-                    f"{dotted(place)}: {node.value} is not set, so there is nothing to mask"
-                )
-
     def _look(self, place: Place, node: Node, text: str) -> None:
-        option = _option(place)
-        if not option:
-            return
+        # The place inside a server, agent, judge or scorer: a condition may be called `env`
+        match place:
+            case (
+                ("mcp_servers" | "scorers", _, *option)
+                | ("agent" | "judge", *option)
+                | ("conditions", _, "agent", *option)
+            ) if option:
+                pass
+            case _:
+                return
+
         key = str(option[-1]).lower()
         if key.startswith(_NAME_SECRETS) and key.endswith("_env"):
             if text in self._env:
@@ -146,18 +153,3 @@ class Secrets:
                     f"variable"
                 )
                 self._literal(place, text, message)
-
-
-def _option(place: Place) -> Place:
-    """The place inside a server, agent, judge or scorer; () elsewhere: a condition may be called
-    `env`.
-    """
-    match place:
-        case (
-            ("mcp_servers", _, *rest) | ("agent", *rest) | ("judge", *rest) | ("scorers", _, *rest)
-        ):
-            return tuple(rest)
-        case ("conditions", _, "agent", *rest):
-            return tuple(rest)
-
-    return ()

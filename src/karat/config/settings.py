@@ -73,10 +73,6 @@ def _set(root: Node, setting: str) -> str:
         parent.written = value.written
         return ""
 
-    return _insert(parent, missing, value)
-
-
-def _insert(parent: Node, missing: list[str], value: Node) -> str:
     for depth, key in enumerate(missing, start=1):
         if isinstance(parent.value, list):
             count = len(parent.value)

@@ -105,28 +105,18 @@ def spread(summary: Summary) -> Iterator[Chart]:
         metrics = [info for info in metrics[:1] if info is summary.metrics[0]]
     alike: dict[tuple[str, ...], list[MetricInfo]] = {}
     for info in metrics:
-        steps = () if kind.by_turn else _steps(summary, info)
-        if steps:
-            alike.setdefault(steps, []).append(info)
-        else:
+        steps = {step for result in _scored(summary, info) for step in result.distribution or {}}
+        if 0 < len(steps) <= _STEPS and not kind.by_turn:
+            alike.setdefault(tuple(sorted(steps, key=int)), []).append(info)
+        else:  # too many, or values are between them
             yield from _histogram(summary, info, kind.unit)
 
-    for steps, group in alike.items():
-        yield _by_step(summary, group, steps)
+    for stepped, group in alike.items():
+        yield _by_step(summary, group, stepped)
 
 
 def _scored(summary: Summary, info: MetricInfo) -> list[Result]:
     return [result for result in summary.results if result.metric == info.key and result.n_answers]
-
-
-def _steps(summary: Summary, info: MetricInfo) -> tuple[str, ...]:
-    """The steps of the scale; none if there are too many, or if values are between them."""
-    steps = sorted(
-        {step for result in _scored(summary, info) for step in result.distribution or {}}, key=int
-    )
-    if 0 < len(steps) <= _STEPS:
-        return tuple(steps)
-    return ()
 
 
 def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ...]) -> Chart:

@@ -61,10 +61,21 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
     level, width = formats.level(report.level), report.half_width
     rows: list[Row | Group] = []
     for metric in dict.fromkeys(row.metric for row in report.corrected):
-        rows += [
-            Group(metric),
-            *(_row(row, report) for row in report.corrected if row.metric == metric),
-        ]
+        rows.append(Group(metric))
+        for row in report.corrected:
+            if row.metric == metric:
+                if row.percent:
+                    judge: Cell = Share(row.judge)
+                else:
+                    judge = Number(row.judge)
+
+                if row.against is not None:
+                    judge = Estimate(row.judge, percent=row.percent, signed=True)
+                cells = [_people(row), judge, _bias(row), Count(row.labelled, of=row.answers)]
+                if report.half_width is not None:
+                    cells.append(Count(row.labels_needed))
+
+                rows.append(Row(name=_name(row), cells=tuple(cells)))
 
     legend = "A dash: no number of labels makes it so narrow; more questions do."
     yield Table(
@@ -91,20 +102,6 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
     )
     if reasons:
         yield Note(texts=tuple(f"No interval: {reason}." for reason in reasons), brief=True)
-
-
-def _row(row: Corrected, report: Calibrated) -> Row:
-    if row.percent:
-        judge: Cell = Share(row.judge)
-    else:
-        judge = Number(row.judge)
-
-    if row.against is not None:
-        judge = Estimate(row.judge, percent=row.percent, signed=True)
-    cells = [_people(row), judge, _bias(row), Count(row.labelled, of=row.answers)]
-    if report.half_width is not None:
-        cells.append(Count(row.labels_needed))
-    return Row(name=_name(row), cells=tuple(cells))
 
 
 def _name(row: Corrected) -> str:

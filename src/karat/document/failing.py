@@ -9,9 +9,10 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.model import FailureKind, LowCell, LowSample
+from karat.analysis.model import FailureKind
 from karat.blocks import (
     Block,
+    Cell,
     Column,
     Count,
     Fold,
@@ -80,54 +81,56 @@ def lowest(
         else:
             golden = ()
 
+        answers = []
+        for cell in low.cells:
+            answer: str | None = None
+            turns: tuple[LowTurn, ...] = ()
+            if texts is not None:
+                given = texts.answers.get((low.sample, cell.condition), ())
+                asked, right = texts.questions.get(low.sample, ()), texts.golden.get(low.sample, ())
+                if len(asked) > 1:
+                    turns = tuple(
+                        LowTurn(
+                            question=question,
+                            golden=right[at] if at < len(right) else None,
+                            answer=given[at] if at < len(given) else None,
+                        )
+                        for at, question in enumerate(asked)
+                    )
+                elif given:
+                    answer = given[-1]
+
+            if cell.n == 0:
+                score = "no score"
+            else:
+                if cell.sd is not None:
+                    spread = f" ± {formats.number(cell.sd)}"
+                else:
+                    spread = ""
+
+                score = f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
+
+            answers.append(
+                LowAnswer(
+                    condition=cell.condition,
+                    color=summary.conditions.index(cell.condition),
+                    score=score,
+                    reason=cell.reason,
+                    answer=None if turns else answer or cell.answer,
+                    excerpt=answer is None,
+                    turns=turns,
+                    claims=cell.claims[:_CLAIMS],
+                )
+            )
+
         yield Low(
             sample=low.sample,
             question=low.question,
             score=f"{low.metric}{mark} {formats.number(low.mean)} on average{gap}",
             golden=golden[0] if len(golden) == 1 else None,
-            answers=tuple(_answer(summary, low, cell, texts) for cell in low.cells),
+            answers=tuple(answers),
             limit=limit,
         )
-
-
-def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None) -> LowAnswer:
-    answer: str | None = None
-    turns: tuple[LowTurn, ...] = ()
-    if texts is not None:
-        answers = texts.answers.get((low.sample, cell.condition), ())
-        asked, golden = texts.questions.get(low.sample, ()), texts.golden.get(low.sample, ())
-        if len(asked) > 1:
-            turns = tuple(
-                LowTurn(
-                    question=question,
-                    golden=golden[at] if at < len(golden) else None,
-                    answer=answers[at] if at < len(answers) else None,
-                )
-                for at, question in enumerate(asked)
-            )
-        elif answers:
-            answer = answers[-1]
-
-    if cell.n == 0:
-        score = "no score"
-    else:
-        if cell.sd is not None:
-            spread = f" ± {formats.number(cell.sd)}"
-        else:
-            spread = ""
-
-        score = f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
-
-    return LowAnswer(
-        condition=cell.condition,
-        color=summary.conditions.index(cell.condition),
-        score=score,
-        reason=cell.reason,
-        answer=None if turns else answer or cell.answer,
-        excerpt=answer is None,
-        turns=turns,
-        claims=cell.claims[:_CLAIMS],
-    )
 
 
 def every(summary: Summary) -> Iterator[Block]:
@@ -184,20 +187,23 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
         yield Note(texts=("No trial and no attempt failed.",), tone="quiet", title="Failures")
         return
 
-    rows = tuple(
-        Row(
-            name=kind.kind.replace("_", " "),
-            cells=(
-                Text(_where(kind)),
-                Count(kind.trials, tone="bad" if kind.trials else "quiet"),
-                Count(kind.attempts)
-                if kind.calls is None
-                else Text(formats.plural(kind.calls, "call")),
-                Text(kind.example),
-            ),
-        )
-        for kind in kinds[:_KINDS]
-    )
+    rows = []
+    for kind in kinds[:_KINDS]:
+        where = kind.cls.replace("_", " ")
+        if kind.scorer is not None:
+            where += f", scorer {kind.scorer}"
+        cells: list[Cell] = [
+            Text(where),
+            Count(kind.trials, tone="bad" if kind.trials else "quiet"),
+        ]
+        if kind.calls is None:
+            cells.append(Count(kind.attempts))
+        else:
+            cells.append(Text(formats.plural(kind.calls, "call")))
+
+        cells.append(Text(kind.example))
+        rows.append(Row(name=kind.kind.replace("_", " "), cells=tuple(cells)))
+
     left = len(kinds) - len(rows)
     if left > 0:
         legend = f"{formats.plural(left, 'rarer kind')} left out."
@@ -217,21 +223,12 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
             "newest message",
             text=("class", "newest message"),
         ),
-        rows=rows,
+        rows=tuple(rows),
         legend=legend,
         brief=True,
         limit=3,
         rest="`--full` shows them",
     )
-
-
-def _where(failure: FailureKind) -> str:
-    if failure.scorer is not None:
-        scorer = f", scorer {failure.scorer}"
-    else:
-        scorer = ""
-
-    return f"{failure.cls.replace('_', ' ')}{scorer}"
 
 
 def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:

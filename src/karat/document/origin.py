@@ -43,9 +43,32 @@ def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
 
         yield Listing(title="Commands", text=text, folded=False)
 
-    yield from _conditions(summary)
-
     source = summary.provenance
+    conditions = tuple(
+        Row(
+            name=name,
+            color=at,
+            cells=(
+                Text(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
+                *(
+                    Text(_digest(digests.get(name)), code=True)
+                    for digests in (source.conditions, source.agents, source.prompts)
+                ),
+            ),
+        )
+        for at, name in enumerate(summary.conditions)
+    )
+    names = ("condition", "MCP servers", "digest", "agent", "system prompt")
+    yield Table(
+        caption="Conditions",
+        columns=columns(*names, text=names),
+        rows=conditions,
+        legend=(
+            "Digests, first 16 digits: of prompt, servers and gates; of agent and options; of the "
+            "prompt alone."
+        ),
+    )
+
     rows = []
     for name, scoring in source.scorers.items():
         judge = source.judges.get(name, {})
@@ -117,34 +140,6 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
             yield f"Answers made elsewhere: {name}", value
 
     yield "Host", source.host
-
-
-def _conditions(summary: Summary) -> Iterator[Block]:
-    source = summary.provenance
-    rows = tuple(
-        Row(
-            name=name,
-            color=at,
-            cells=(
-                Text(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
-                *(
-                    Text(_digest(digests.get(name)), code=True)
-                    for digests in (source.conditions, source.agents, source.prompts)
-                ),
-            ),
-        )
-        for at, name in enumerate(summary.conditions)
-    )
-    heads = ("condition", "MCP servers", "digest", "agent", "system prompt")
-    yield Table(
-        caption="Conditions",
-        columns=columns(*heads, text=heads),
-        rows=rows,
-        legend=(
-            "Digests, first 16 digits: of prompt, servers and gates; of agent and options; of the "
-            "prompt alone."
-        ),
-    )
 
 
 def _digest(text: str | None) -> str:

@@ -40,7 +40,15 @@ def plan_document(plan: Plan, *, title: str, percent: bool) -> Document:
     else:
         known = "assumed"
 
-    facts = [("Variation from", known), *_spreads(plan, percent)]
+    facts = [("Variation from", known)]
+    if not math.isnan(pilot.between):
+        between = _points(math.sqrt(pilot.between), percent)
+        facts.append(("Differences between questions", f"sd {between}"))
+        if sum(pilot.within) > 0:
+            within = dict.fromkeys(pilot.within)
+            listed = ", ".join(_points(math.sqrt(part), percent) for part in within)
+            facts.append(("Answers to one question", f"sd {listed}"))
+
     if plan.pilot.seconds is not None:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
     blocks: list[Block] = [plan_chart(plan, percent=percent)]
@@ -120,22 +128,6 @@ def _points(value: float, percent: bool) -> str:
     if percent:
         return f"{formats.number(100 * value, digits=1)} points"
     return formats.number(value, digits=2)
-
-
-def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
-    pilot = plan.pilot
-    if math.isnan(pilot.between):
-        return []
-    spreads = [
-        ("Differences between questions", f"sd {_points(math.sqrt(pilot.between), percent)}")
-    ]
-    if sum(pilot.within) > 0:
-        listed = ", ".join(
-            _points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within)
-        )
-        spreads.append(("Answers to one question", f"sd {listed}"))
-
-    return spreads
 
 
 def _row(plan: Plan, design: Design, *, percent: bool) -> Row:

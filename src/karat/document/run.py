@@ -69,8 +69,32 @@ def document(
         spent += spending.servers(summary)
         repeated = [*origin(summary, files), *repeated]
 
+    metrics = scores.measured(summary, kind)
+    results: tuple[Block, ...] = (*kind.results, *scores.means(summary, metrics), *kind.details)
+    if not any(result.n_answers for result in summary.results):
+        going = bool(summary.total.ledger.not_run)
+        why = "Nothing was scored yet." if going else "No answer has a score."
+        results = (*results, Note(texts=(why,), tone="quiet"))
+
+    if summary.calibrated is not msgspec.UNSET:
+        results = (*results, *corrected_blocks(summary.calibrated))
+    if kind.differences is None:
+        compared = tuple(scores.differences(summary, brief=brief))
+    else:
+        compared = kind.differences
+
+    used: tuple[Block, ...] = ()
+    varied: tuple[Block, ...] = tuple(kind.variation)
+    if not brief:
+        used = (*use.use(summary), *use.tools(summary))
+        varied += (*variation.variation(summary, metrics), *spread(summary))
+        varied += (*variation.retried(summary),)
+
     sections = [
-        *_measured(summary, kind, brief=brief),
+        Section(id="scores", title="Results", blocks=results),
+        Section(id="differences", title="Differences", blocks=compared),
+        Section(id="use", title="What was used", blocks=used),
+        Section(id="variation", title="Variation", blocks=varied),
         *kind.sections,
         Section(id="failing", title="Where it fails", blocks=tuple(failed)),
         Section(id="cost", title="Cost and time", blocks=tuple(spent)),
@@ -160,34 +184,6 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
             if count
             else f"the same {of_all}",
         )
-
-
-def _measured(summary: Summary, kind: KindBlocks, *, brief: bool) -> Iterator[Section]:
-    metrics = scores.measured(summary, kind)
-    results: tuple[Block, ...] = (*kind.results, *scores.means(summary, metrics), *kind.details)
-    if not any(result.n_answers for result in summary.results):
-        going = bool(summary.total.ledger.not_run)
-        texts = ("Nothing was scored yet." if going else "No answer has a score.",)
-        results = (*results, Note(texts=texts, tone="quiet"))
-
-    if summary.calibrated is not msgspec.UNSET:
-        results = (*results, *corrected_blocks(summary.calibrated))
-    yield Section(id="scores", title="Results", blocks=results)
-    if kind.differences is None:
-        compared = tuple(scores.differences(summary, brief=brief))
-    else:
-        compared = kind.differences
-
-    yield Section(id="differences", title="Differences", blocks=compared)
-    used: tuple[Block, ...] = ()
-    varied: tuple[Block, ...] = tuple(kind.variation)
-    if not brief:
-        used = (*use.use(summary), *use.tools(summary))
-        varied += (*variation.variation(summary, metrics), *spread(summary))
-        varied += (*variation.retried(summary),)
-
-    yield Section(id="use", title="What was used", blocks=used)
-    yield Section(id="variation", title="Variation", blocks=varied)
 
 
 def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[list[Section], int]:

@@ -10,7 +10,7 @@ from karat import blocks, formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, between, estimated, is_point
 from karat.analysis.means_columns import in_reports
-from karat.analysis.model import Difference, MetricInfo, Repeat, Result
+from karat.analysis.model import Difference, MetricInfo, Repeat
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, main_finding
 from karat.blocks import (
     Block,
@@ -67,7 +67,20 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for info in metrics:
         rows.append(Group(info.key, note_of(info, summary)))
-        scale = _scale(info, results)
+        if info.low is not None and info.high is not None:
+            scale = Scale(info.low, info.high)
+        else:
+            means = [result.mean for result in results if result.metric == info.key]
+            ends = []
+            for mean in means:
+                for end in (mean.value, mean.low, mean.high):
+                    if end is not None:
+                        ends.append(end)
+
+            scale = None
+            if ends:
+                scale = Scale(min(ends), max(ends))
+
         for at, condition in enumerate(summary.conditions):
             result = summary.result(condition, info.key)
             if result is not None:
@@ -114,7 +127,19 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
     if texts:
         yield Note(texts=texts, tone="quiet", brief=True)
 
-    yield from _reasons(results)
+    places: dict[str, dict[str, None]] = {}
+    for result in results:
+        if result.mean.reason and not is_point(result.mean):
+            places.setdefault(result.mean.reason, {})[f"{result.metric} of {result.condition}"] = (
+                None
+            )
+
+    if places:
+        texts = tuple(
+            f"No interval for {formats.some_of([*named])}: {reason}."
+            for reason, named in places.items()
+        )
+        yield Note(texts=texts, tone="quiet", brief=True)
 
 
 def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
@@ -204,38 +229,6 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
     return ", ".join(part for part in parts if part)
 
 
-def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
-    if info.low is not None and info.high is not None:
-        return Scale(info.low, info.high)
-    means = [result.mean for result in results if result.metric == info.key]
-    ends = []
-    for mean in means:
-        for end in (mean.value, mean.low, mean.high):
-            if end is not None:
-                ends.append(end)
-
-    if ends:
-        return Scale(min(ends), max(ends))
-    return None
-
-
-def _reasons(results: Sequence[Result]) -> Iterator[Block]:
-    """Why a mean has no interval, or is unknown; each reason once."""
-    places: dict[str, dict[str, None]] = {}
-    for result in results:
-        if result.mean.reason and not is_point(result.mean):
-            places.setdefault(result.mean.reason, {})[f"{result.metric} of {result.condition}"] = (
-                None
-            )
-
-    if places:
-        texts = (
-            f"No interval for {formats.some_of([*named])}: {reason}."
-            for reason, named in places.items()
-        )
-        yield Note(texts=tuple(texts), tone="quiet", brief=True)
-
-
 def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
     """Every pair of conditions on every tested metric. `brief`: only what a first screen shows."""
     tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
@@ -252,7 +245,15 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
         alike = [pair for pair in tested if pair.metric == info.key]
         if alike:
             rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
-            scale = _around_zero(alike)
+
+            ends = []
+            for pair in alike:
+                for end in (pair.estimate.value, pair.estimate.low, pair.estimate.high):
+                    if end:
+                        ends.append(end)
+
+            reach = 1.05 * max(map(abs, ends), default=1.0)
+            scale = Scale(-reach, reach, 0.0)
             rows += [_difference(pair, info, scale, missing=missing) for pair in alike]
 
     legend = ""
@@ -262,6 +263,16 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
             f"{formats.plural(tests, 'comparison')})."
         )
 
+    parts = []
+    if any(pair.verdict == NO_DIFFERENCE for pair in tested):
+        parts.append("“No difference shown” does not mean that there is none.")
+    if summary.family is not None and summary.family.left_out:
+        parts += [family_words(summary.family)]
+    if any(is_point(pair.estimate) for pair in tested):
+        parts += [POINT_LEGEND]
+    others = len(summary.differences) - len(tested)
+    if others:
+        parts.append(f"{formats.plural(others, 'further reading')} of the same answers not tested.")
     yield Table(
         caption="Differences between conditions",
         columns=(
@@ -278,7 +289,7 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
             *([Column("bounds", rank=3, legend=_BOUNDS)] if missing else []),
         ),
         rows=tuple(rows),
-        legend=_differences_legend(summary, tested),
+        legend=" ".join(parts),
         folded=len(rows) > _MOST_OPEN,
         chart="differences",
         finding=main_finding(tested, summary.metrics, unit=unit),
@@ -369,18 +380,6 @@ def _misses(pair: Difference) -> bool:
     return pair.least != pair.most or pair.loss_a > 0 or pair.loss_b > 0
 
 
-def _around_zero(alike: Sequence[Difference]) -> Scale:
-    """The scale on which all differences of one metric are drawn."""
-    ends = []
-    for pair in alike:
-        for end in (pair.estimate.value, pair.estimate.low, pair.estimate.high):
-            if end:
-                ends.append(end)
-
-    reach = 1.05 * max(map(abs, ends), default=1.0)
-    return Scale(-reach, reach, 0.0)
-
-
 def _difference(pair: Difference, info: MetricInfo, scale: Scale, *, missing: bool) -> Row:
     if _misses(pair):
         bounds = between(None, pair.least, pair.most, percent=info.percent)[1]
@@ -428,17 +427,3 @@ def same_again(again: Repeat | None) -> Text:
         same = formats.chance(again.same_questions)
 
     return Text(formats.chance(again.new_questions), below=same)
-
-
-def _differences_legend(summary: Summary, tested: Sequence[Difference]) -> str:
-    parts = []
-    if any(pair.verdict == NO_DIFFERENCE for pair in tested):
-        parts.append("“No difference shown” does not mean that there is none.")
-    if summary.family is not None and summary.family.left_out:
-        parts += [family_words(summary.family)]
-    if any(is_point(pair.estimate) for pair in tested):
-        parts += [POINT_LEGEND]
-    others = len(summary.differences) - len(tested)
-    if others:
-        parts.append(f"{formats.plural(others, 'further reading')} of the same answers not tested.")
-    return " ".join(parts)

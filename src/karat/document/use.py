@@ -80,18 +80,6 @@ def use(summary: Summary) -> Iterator[Block]:
     )
     if unknown:
         yield Note(texts=tuple(f"Use is not known: {reason}." for reason in unknown), tone="quiet")
-    yield from _scores(summary)
-
-
-def _name(context: ContextUse) -> str:
-    return f"{CONTEXT_KINDS[context.kind]} {context.name}"
-
-
-def _share(share: analysis.Estimate) -> Estimate:
-    return estimate(share, percent=True, scale=Scale(0.0, 1.0))
-
-
-def _scores(summary: Summary) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for info in summary.metrics:
         metric_rows = []
@@ -122,6 +110,14 @@ def _scores(summary: Summary) -> Iterator[Block]:
             ),
         )
         yield Note(texts=(_NOT_RANDOMISED,))
+
+
+def _name(context: ContextUse) -> str:
+    return f"{CONTEXT_KINDS[context.kind]} {context.name}"
+
+
+def _share(share: analysis.Estimate) -> Estimate:
+    return estimate(share, percent=True, scale=Scale(0.0, 1.0))
 
 
 def tools(summary: Summary) -> Iterator[Block]:

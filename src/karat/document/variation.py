@@ -86,7 +86,16 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
         rows=tuple(rows),
         legend="Standard deviations are in the metric's own unit.",
     )
-    yield from _unknown(results)
+    named = ("Variance between questions", "Variance between repetitions", "Judge variance")
+    texts = dict.fromkeys(
+        f"{name}: not estimated ({part.reason})."
+        for result in results
+        for name, part in zip(named, _parts(result), strict=True)
+        if part.value is None and part.reason
+    )
+    if texts:
+        yield Note(texts=tuple(texts), tone="quiet")
+
     yield from _panel(summary)
 
 
@@ -134,24 +143,40 @@ def _cells(
     )
 
 
-def _unknown(results: Sequence[Result]) -> Iterator[Note]:
-    """Each reason for an unknown number, once."""
-    named = ("Variance between questions", "Variance between repetitions", "Judge variance")
-    texts = dict.fromkeys(
-        f"{name}: not estimated ({part.reason})."
-        for result in results
-        for name, part in zip(named, _parts(result), strict=True)
-        if part.value is None and part.reason
-    )
-    if texts:
-        yield Note(texts=tuple(texts), tone="quiet")
-
-
 def _panel(summary: Summary) -> Iterator[Block]:
     """Judges of a panel: the scores of each, and the agreement of each pair."""
     if not summary.panel:
         return
-    yield _by_judge(summary)
+
+    scores: list[Row | Group] = []
+    for info in summary.metrics:
+        given = {
+            (score.judge, result.condition): score
+            for result in summary.results
+            if result.metric == info.key
+            for score in result.by_judge
+        }
+        if given:
+            scores.append(Group(info.key))
+        for judge in dict.fromkeys(judge for judge, _ in given):
+            cells = []
+            for condition in summary.conditions:
+                score = given.get((judge, condition))
+                if score is None:
+                    answers = ""
+                else:
+                    answers = formats.plural(score.answers, "answer")
+
+                cells.append(Number(None if score is None else score.mean, below=answers))
+
+            scores.append(Row(name=judge, cells=tuple(cells)))
+
+    yield Table(
+        caption="What each judge gave",
+        columns=columns("judge", *summary.conditions),
+        rows=tuple(scores),
+    )
+
     rows: list[Row | Group] = []
     for info in summary.metrics:
         own = [pair for pair in summary.panel if pair.metric == info.key]
@@ -186,37 +211,6 @@ def _panel(summary: Summary) -> Iterator[Block]:
         ),
         rows=tuple(rows),
         legend="The share of the answers that two judges put on one step, or at most one apart.",
-    )
-
-
-def _by_judge(summary: Summary) -> Table:
-    rows: list[Row | Group] = []
-    for info in summary.metrics:
-        given = {
-            (score.judge, result.condition): score
-            for result in summary.results
-            if result.metric == info.key
-            for score in result.by_judge
-        }
-        if given:
-            rows += [Group(info.key)]
-        for judge in dict.fromkeys(judge for judge, _ in given):
-            cells = []
-            for condition in summary.conditions:
-                score = given.get((judge, condition))
-                if score is None:
-                    answers = ""
-                else:
-                    answers = formats.plural(score.answers, "answer")
-
-                cells.append(Number(None if score is None else score.mean, below=answers))
-
-            rows.append(Row(name=judge, cells=tuple(cells)))
-
-    return Table(
-        caption="What each judge gave",
-        columns=columns("judge", *summary.conditions),
-        rows=tuple(rows),
     )
 
 

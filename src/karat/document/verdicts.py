@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from karat import formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import between
@@ -28,10 +26,6 @@ def verdicts(summary: Summary) -> tuple[str, ...]:
     If there are many, one line for each pair of conditions, with the metrics on which one is
     better.
     """
-    return (*summary.notices, *_findings(summary))
-
-
-def _findings(summary: Summary) -> tuple[str, ...]:
     shown = [
         pair
         for pair in summary.differences
@@ -39,7 +33,7 @@ def _findings(summary: Summary) -> tuple[str, ...]:
     ]
     nothing = nothing_scored(summary.total, summary.failures, summary.status)
     if nothing or not of(summary.kind).compared or not shown:
-        return (summary.headline,)
+        return (*summary.notices, summary.headline)
     metrics = {info.key: info for info in summary.metrics}
     unused = server_warnings(summary.server_problems)
     if len(shown) <= _MOST_LINES:
@@ -54,10 +48,13 @@ def _findings(summary: Summary) -> tuple[str, ...]:
         pairs: dict[tuple[str, str], list[Difference]] = {}
         for pair in shown:
             pairs.setdefault((_better(pair), _other(pair)), []).append(pair)
-        lines = [
-            f"{better} {_verb(group[0])} {other} on {_listed(group, metrics)}"
-            for (better, other), group in pairs.items()
-        ]
+        lines = []
+        for (better, other), group in pairs.items():
+            listed = ", ".join(
+                f"{_metric(pair)} ({_by(pair, metrics[pair.metric], interval=False)})"
+                for pair in group
+            )
+            lines.append(f"{better} {_verb(group[0])} {other} on {listed}")
 
     if any(pair.offline for pair in shown):
         if all(pair.offline for pair in shown):
@@ -72,8 +69,20 @@ def _findings(summary: Summary) -> tuple[str, ...]:
     lines += [
         ahead_sentence(pair) for pair in summary.differences if pair.verdict.endswith(ONLY_AHEAD)
     ][:_MOST_PAIRS]
-    note = _not_shown(summary, shown)
-    return (*unused, *lines, *([note] if note else []))
+
+    clear = {(pair.a, pair.b) for pair in shown}
+    unclear = dict.fromkeys(
+        (pair.a, pair.b)
+        for pair in summary.differences
+        if pair.verdict == NO_DIFFERENCE and (pair.a, pair.b) not in clear
+    )
+    named = [f"{b} and {a}" for a, b in unclear][:_MOST_PAIRS]
+    if len(unclear) > len(named):
+        named.append(formats.plural(len(unclear) - len(named), "further pair"))
+    if named:
+        lines.append(f"No difference shown between {'; '.join(named)}")
+
+    return (*summary.notices, *unused, *lines)
 
 
 def _better(pair: Difference) -> str:
@@ -107,25 +116,3 @@ def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
         plain = span
 
     return f"{text}{' points' if info.percent else ''}{f' {plain}' if interval and plain else ''}"
-
-
-def _listed(shown: Sequence[Difference], metrics: dict[str, MetricInfo]) -> str:
-    return ", ".join(
-        f"{_metric(pair)} ({_by(pair, metrics[pair.metric], interval=False)})" for pair in shown
-    )
-
-
-def _not_shown(summary: Summary, shown: Sequence[Difference]) -> str:
-    """The pairs of conditions for which no metric shows a difference."""
-    clear = {(pair.a, pair.b) for pair in shown}
-    pairs = dict.fromkeys(
-        (pair.a, pair.b)
-        for pair in summary.differences
-        if pair.verdict == NO_DIFFERENCE and (pair.a, pair.b) not in clear
-    )
-    named = [f"{b} and {a}" for a, b in pairs][:_MOST_PAIRS]
-    if len(pairs) > len(named):
-        named.append(formats.plural(len(pairs) - len(named), "further pair"))
-    if named:
-        return f"No difference shown between {'; '.join(named)}"
-    return ""

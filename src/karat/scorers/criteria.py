@@ -231,7 +231,30 @@ class Criteria:
         for place, criterion in enumerate(sample.criteria):
             listed.append((criterion, outcomes.get(place, (None, _NO_JUDGE))))
 
-        share, every = _values(listed)
+        counted = [one for one in listed if one[0].weight or one[0].dealbreaker]
+        known: list[tuple[Criterion, bool]] = []
+        for criterion, (met, _) in counted:
+            if met is not None:
+                known.append((criterion, met))
+
+        share: float | None
+        every: bool | None
+        if any(one.dealbreaker and not _is_good(one, met) for one, met in known):
+            share, every = 0.0, False
+        elif not counted or len(known) < len(counted):
+            share, every = None, None
+        else:
+            earned = sum(criterion.weight for criterion, met in known if met)
+            possible = sum(criterion.weight for criterion, _ in known if criterion.weight > 0)
+            if not possible:  # only what should not hold
+                possible = sum(abs(criterion.weight) for criterion, _ in known)
+                earned += possible
+
+            share = 1.0
+            if possible:
+                share = max(0.0, min(1.0, earned / possible))
+            every = all(_is_good(one, met) for one, met in known)
+
         values: Values = {self._name: share, f"{self._name}.all": every}
         lines = []
         for criterion, outcome in listed:
@@ -247,7 +270,12 @@ class Criteria:
             lines.append(f"[{marks}] {kind}{text}" + (f" – {reason}" if reason else ""))
 
         reasons = {self._name: "\n".join(lines) or "the sample states no criteria"}
-        shown = [_shown(criterion, outcome) for criterion, outcome in listed]
+        shown: list[JsonObject] = []
+        for criterion, (met, reason) in listed:
+            shown.append({**msgspec.to_builtins(criterion), "met": met})
+            if reason:
+                shown[-1]["reason"] = reason
+
         if given is None:
             return Verdict(
                 values=values,
@@ -297,7 +325,9 @@ class Criteria:
             case "max-seconds":
                 return _at_most(answer.seconds, text, "seconds")
             case "max-dollars":
-                return _at_most(_dollars(answer), text, "dollars")
+                costs = [reply.dollars for reply in answer.replies]
+                known = [cost for cost in costs if cost is not None]
+                return _at_most(sum(known) if len(known) == len(costs) else None, text, "dollars")
             case _ if kind in _ABOUT_TEXT:
                 return _ABOUT_TEXT[kind](text, answer.text), ""
 
@@ -382,46 +412,11 @@ def _as_levels(row: Score | None) -> Score | None:
     return replace(row, values=values, reasons=reasons)
 
 
-def _values(listed: Sequence[tuple[Criterion, Outcome]]) -> tuple[float | None, bool | None]:
-    """The weighted share that is met, and whether all are; None: not known.
-
-    A criterion with a negative weight should not hold: what it costs is taken off, down to 0.
-    """
-    counted = [one for one in listed if one[0].weight or one[0].dealbreaker]
-    known: list[tuple[Criterion, bool]] = []
-    for criterion, (met, _) in counted:
-        if met is not None:
-            known.append((criterion, met))
-
-    if any(one.dealbreaker and not _is_good(one, met) for one, met in known):
-        return 0.0, False
-    if not counted or len(known) < len(counted):
-        return None, None
-
-    earned = sum(criterion.weight for criterion, met in known if met)
-    possible = sum(criterion.weight for criterion, _ in known if criterion.weight > 0)
-    if not possible:  # only what should not hold
-        possible = sum(abs(criterion.weight) for criterion, _ in known)
-        earned += possible
-
-    share = earned / possible if possible else 1.0
-    return max(0.0, min(1.0, share)), all(_is_good(one, met) for one, met in known)
-
-
 def _is_good(criterion: Criterion, met: bool) -> bool:
     return met == (criterion.weight >= 0)
 
 
 _MARKS = {True: "met", False: "not met", None: "not decided"}
-
-
-def _shown(criterion: Criterion, outcome: Outcome) -> JsonObject:
-    """One criterion with its outcome, for `detail`."""
-    met, reason = outcome
-    shown: JsonObject = {**msgspec.to_builtins(criterion), "met": met}
-    if reason:
-        shown["reason"] = reason
-    return shown
 
 
 def _called(tool: str, answer: Answer) -> Outcome:
@@ -440,13 +435,6 @@ def _at_most(value: float | None, limit: str, unit: str) -> Outcome:
     if value is None:
         return None, f"the {unit} of the answer are not known"
     return value <= float(limit), f"{value:.6g} {unit}"
-
-
-def _dollars(answer: Answer) -> float | None:
-    """What the answer cost; None if that of one of its turns is not known."""
-    costs = [reply.dollars for reply in answer.replies]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 def _plain(text: str) -> str:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 
 from karat import formats, rubrics
 from karat.config.model import Address, Count, Name, Number, Strictly, VariableName
-from karat.errors import InfrastructureFault, JudgeFault, TrialFault
+from karat.errors import InfrastructureFault, JudgeFault
 from karat.kinds import of_sample
 from karat.models import (
     Meter,
@@ -555,7 +555,15 @@ class Call:
             times = "in its output"
 
         why = f"{self.name} gave no usable judgement {times}; the last fault: {fault}"
-        hopeless = self._never_usable(" ".join(map(str, came)))
+        hopeless = ""
+        if self._failed is not None:  # no judgement was usable yet
+            self._failed.append(f"“{formats.excerpt(' '.join(map(str, came)), _QUOTED)}”")
+            if len(self._failed) >= _ENOUGH:
+                hopeless = (
+                    f"; its first {len(self._failed)} judgements all failed, the last outputs were "
+                    f"{', '.join(self._failed)}: change the judge, its `output` (schema) or its "
+                    f"`max_tokens`, then go on with --resume"
+                )
         failed = JudgeFault(
             "bad_output",
             why + hopeless,
@@ -565,21 +573,6 @@ class Call:
         )
         failed.passes = not hopeless
         raise failed
-
-    def _never_usable(self, text: str) -> str:
-        """What to do, if the judge's first judgements have all failed, this one with `text`; ""
-        otherwise.
-        """
-        if self._failed is None:
-            return ""
-        self._failed.append(f"“{formats.excerpt(text, _QUOTED)}”")
-        if len(self._failed) < _ENOUGH:
-            return ""
-        return (
-            f"; its first {len(self._failed)} judgements all failed, the last outputs were "
-            f"{', '.join(self._failed)}: change the judge, its `output` (schema) or its "
-            f"`max_tokens`, then go on with --resume"
-        )
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -635,32 +628,27 @@ class Call:
                 fault.kind in ("refused", "server_error") and "tool" in fault.message.lower()
             )
             if output != "tool" or settled or not about_tools:
-                raise _priced(fault, meter) from error
+                usage, dollars = meter.usage, meter.dollars
+                if fault.kind in _FREE and not meter.responses:
+                    usage, dollars = Usage(), 0.0
+                elif fault.kind not in _FREE:
+                    dollars = None
+
+                kind = InfrastructureFault if isinstance(fault, InfrastructureFault) else JudgeFault
+                raise kind(
+                    fault.kind,
+                    fault.message,
+                    retriable=fault.retriable,
+                    retry_after=fault.retry_after,
+                    usage=usage,
+                    dollars=dollars,
+                ) from error
 
         self.output = "schema"
         return await self._request(part, text, repeat, meter)
 
 
 _QUOTED, _ENOUGH = 80, 3  # characters of an output, judgements
-
-
-def _priced(fault: TrialFault, meter: Meter) -> TrialFault:
-    """The fault with the cost so far; none if the provider refused the only request."""
-    usage, dollars = meter.usage, meter.dollars
-    if fault.kind in _FREE and not meter.responses:
-        usage, dollars = Usage(), 0.0
-    elif fault.kind not in _FREE:
-        dollars = None
-
-    kind = InfrastructureFault if isinstance(fault, InfrastructureFault) else JudgeFault
-    return kind(
-        fault.kind,
-        fault.message,
-        retriable=fault.retriable,
-        retry_after=fault.retry_after,
-        usage=usage,
-        dollars=dollars,
-    )
 
 
 def _given_by(response: ModelResponse) -> list[Any]:

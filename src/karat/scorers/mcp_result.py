@@ -147,7 +147,18 @@ class McpResult:
 
     def _judged(self, part: _Part, wanted: object, call: ToolCall, structured: object) -> Outcome:
         if part == "error":
-            return _failed_as(wanted, call)
+            if wanted is False:
+                return (
+                    call.error is None,
+                    f"the call failed: {short_json(call.error)}" if call.error is not None else "",
+                )
+
+            if call.error is None:
+                return False, "the call succeeded, expected an error"
+            as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
+            if as_wanted:
+                return True, ""
+            return False, f"the error says {short_json(call.error)}, expected {short_json(wanted)}"
         if part == "max_milliseconds":
             if call.milliseconds is None or not isinstance(wanted, (int, float)):
                 return None, "it is not known how long the call took, or may take"
@@ -177,21 +188,6 @@ class McpResult:
                 return False, f"{path} {shown}, expected {short_json(value)}"
 
         return True, ""
-
-
-def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
-    if wanted is False:
-        return (
-            call.error is None,
-            f"the call failed: {short_json(call.error)}" if call.error is not None else "",
-        )
-
-    if call.error is None:
-        return False, "the call succeeded, expected an error"
-    as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
-    if as_wanted:
-        return True, ""
-    return False, f"the error says {short_json(call.error)}, expected {short_json(wanted)}"
 
 
 def _loaded(value: object) -> object:

@@ -88,20 +88,18 @@ class Overlap:
         """Three integers from 1 to 5, each with its reason, for each turn that has a golden
         answer.
         """
-        judged = golden_turns(sample, answer)
-        verdicts = [
-            structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged
-        ]
+        verdicts = []
+        for number, turn, text in golden_turns(sample, answer):
+            # if several golden answers are right, the one that fits best
+            fits = [self._against(golden, turn, text) for golden in accepted(turn)]
+            best = max(fits, key=lambda verdict: sum(filter(None, verdict.values.values())))
+            verdicts.append(structs.replace(best, turn=number))
+
         if len(verdicts) > 1:
             return verdicts
         if verdicts:
             return verdicts[0]
         return _unscored()
-
-    def _of_turn(self, turn: Turn, text: str) -> Verdict:
-        """The verdict by the golden answer; if several are right, by the one that fits best."""
-        verdicts = [self._against(golden, turn, text) for golden in accepted(turn)]
-        return max(verdicts, key=lambda verdict: sum(filter(None, verdict.values.values())))
 
     def _against(self, golden_text: str, turn: Turn, text: str) -> Verdict:
         golden = _plain(golden_text)
@@ -139,7 +137,15 @@ class Overlap:
         else:
             lacking = ""
 
-        claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
+        known = {*_tokens(golden), *_tokens(question)}
+        claims = []  # sentences that neither question nor golden answer holds most words of
+        for claim in _sentences(text):
+            own = set(_tokens(claim))
+            is_new = 2 * len(own - known) > len(own) > 0
+            if is_new and not claim.endswith("?") and claim != sentence:
+                cut = f"{claim[: _CLAIM_CHARACTERS - 1]}…"
+                claims.append(claim if len(claim) <= _CLAIM_CHARACTERS else cut)
+
         return _verdict(
             adherence,
             (
@@ -147,7 +153,7 @@ class Overlap:
                 f"{recalled}: {formats.some_of([*shared], most=_SHOWN) or 'none'}{lacking}",
             ),
             clarity,
-            claims=claims[: self._max_claims],
+            claims=list(dict.fromkeys(claims))[: self._max_claims],
         )
 
 
@@ -201,25 +207,6 @@ def _denies(sentence: str) -> bool:
 
 def _level(share: float) -> int:
     return 1 + sum(share >= step for step in _STEPS)
-
-
-def _claims(text: str, known: set[str], contradicting: str) -> list[str]:
-    claims: dict[str, None] = {}
-    for sentence in _sentences(text):
-        own = set(_tokens(sentence))
-        if (
-            own
-            and not sentence.endswith("?")
-            and 2 * len(own - known) > len(own)
-            and sentence != contradicting
-        ):
-            claims[
-                sentence
-                if len(sentence) <= _CLAIM_CHARACTERS
-                else sentence[: _CLAIM_CHARACTERS - 1] + "…"
-            ] = None
-
-    return list(claims)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -56,7 +56,14 @@ def render_markdown(document: Document) -> str:
     if document.warnings:
         lines += ["**Warnings**", "", *(f"- {_text(text)}" for text in document.warnings), ""]
     for section in document.sections:
-        shown = [line for block in section.blocks if not _seen(block) for line in _block(block)]
+        shown: list[str] = []
+        for block in section.blocks:
+            is_seen = isinstance(block, (Table, Note)) and block.brief
+            if isinstance(block, Table) and block.limit and len(block.rows) > block.limit:
+                is_seen = False
+            if not is_seen:  # the first screen does not show all of it
+                shown += _block(block)
+
         if shown:
             lines += [
                 "<details>",
@@ -68,13 +75,6 @@ def render_markdown(document: Document) -> str:
             ]
 
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _seen(block: Block) -> bool:
-    """Whether the first screen shows all of it."""
-    if isinstance(block, Table):
-        return block.brief and (not block.limit or len(block.rows) <= block.limit)
-    return isinstance(block, Note) and block.brief
 
 
 def _block(block: Block) -> Iterator[str]:

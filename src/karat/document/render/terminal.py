@@ -15,7 +15,6 @@ from karat.blocks import (
     Block,
     Cell,
     Chart,
-    Column,
     Estimate,
     Facts,
     Group,
@@ -187,11 +186,18 @@ class _Page:
 
     def table(self, table: Table) -> Iterator[str]:
         kept = self.fitting(table)
-        heads = [table.columns[at] for at in kept]
         grid = _Grid(table, kept, self._width)
-        yield self.styled(
-            grid.line([_head(grid, at, head) for at, head in enumerate(heads)]), "dim"
-        )
+        heads = [table.columns[at] for at in kept]
+        pairs = []
+        for head, (_, beside) in zip(heads, grid.widths, strict=True):
+            text = _line(head.head)
+            value, _, level = text.partition(" [")
+            if level and beside:  # one heading over a value, another over its interval
+                pairs.append((value, f"[{level}"))
+            else:
+                pairs.append((text, ""))
+
+        yield self.styled(grid.line(pairs), "dim")
         rule = f"{' ' * _INDENT}{self.styled('─' * grid.total, 'dim')}"
         yield rule
         grouped = False
@@ -280,15 +286,6 @@ class _Page:
         return ""
 
 
-def _head(grid: _Grid, at: int, head: Column) -> tuple[str, str]:
-    """The heading over a value and its interval: one heading over both."""
-    text = _line(head.head)
-    value, _, level = text.partition(" [")
-    if level and grid.widths[at][1]:
-        return (value, f"[{level}")
-    return (text, "")
-
-
 class _Grid:
     """The widths of the columns of a table: for each value, and for the text next to it."""
 
@@ -317,15 +314,9 @@ class _Grid:
                     (max(values, formats.width(head) - (1 + beside if beside else 0)), beside)
                 )
 
-        self._fit(width)
-
-    def _fit(self, width: int) -> None:
-        """Makes columns of text narrower until the table fits, by wrapping.
-
-        A long name gets its own line.
-        """
         shortest = min(self.widths[0][0], _SHORT_NAME)
         room = width - _INDENT - self._sum() + self.widths[0][0] - shortest
+        # Columns of text get narrower until the table fits, and wrap; a long name has its own line
         texts = [self.widths[at][0] for at, left in enumerate(self._left) if left and at]
         self.least = width - room - sum(value - min(value, _SHORT_TEXT) for value in texts)
         for at in sorted(
@@ -333,9 +324,9 @@ class _Grid:
             key=lambda at: -self.widths[at][0],
         ):
             if room < 0:
-                value, beside = self.widths[at]
-                narrow = max(min(value, _NARROWEST), value + room)
-                room += value - narrow
+                text, beside = self.widths[at]
+                narrow = max(min(text, _NARROWEST), text + room)
+                room += text - narrow
                 self.widths[at] = (narrow, beside)
 
         space = width - _INDENT - (self._sum() - self.widths[0][0])

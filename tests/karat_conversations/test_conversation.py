@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -334,3 +335,16 @@ def test_an_experiment_finds_template_and_quarantine_beside_itself(folder: Path)
     [sample] = load_experiment(home / "experiment.yaml").load_dataset()
     assert sample.materials == "Read: prices of options ."
     assert sample.turns[0].detail["quarantined"] == ["x"]
+
+
+def test_what_a_conversation_is_about_is_that_of_its_first_turn(folder: Path) -> None:
+    turns = [
+        {"turn_idx": 1, "answer": "2", "year": 2007.0, "flag": True},
+        {"turn_idx": 0, "answer": "1", "flag": 1, "year": 2007},
+    ]
+    rows = [{"conversation_id": "c", "question": f"Turn {turn['turn_idx']}?", **turn} for turn in turns]
+    (folder / "turns.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (sample,) = Conversation(Conversation.Options()).load(folder / "turns.jsonl").samples
+    kept = {name: sample.metadata[name] for name in ("flag", "year")}
+    assert [(name, type(value)) for name, value in kept.items()] == [("flag", int), ("year", int)]
+    assert [*sample.metadata].index("flag") < [*sample.metadata].index("year")

@@ -167,6 +167,13 @@ def test_entries_of_lists_may_hold_numbers_and_flags_beside_their_questions(tmp_
     assert [row["messages"] for row in rows] == [[{"role": "user", "content": "Who?"}]] * 4
 
 
+def test_parallel_lists_of_which_a_row_has_none_are_read(tmp_path):
+    rows = read(
+        tmp_path, [{"questions": 5, "answers": ["1"]}, *[{"questions": ["A?", "B?"], "answers": ["1", "2"]}] * 2]
+    )
+    assert [row["questions"] for row in rows[-4:]] == ["A?", "B?", "A?", "B?"]
+
+
 def test_a_file_may_be_one_conversation(tmp_path):
     assert read(
         tmp_path, {"call": 7, "utterances": [{"speaker": "USER", "text": "Hi"}, {"speaker": "BOT", "text": "Hello"}]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby, product
+from itertools import product
 from pathlib import PurePath
 from typing import Literal, get_args
 
@@ -41,21 +41,15 @@ from karat.documents.results import (
     score_columns,
     systems_in,
 )
+from karat.documents.sentences import FEW_ROWS, NO_WORDS, is_aside, sentences, unexplained
 
 Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
 Taken = dict[Role, tuple[str, ...]]
 
-_NO_WORDS = re.compile(r"https?://\S+|[0-9a-f-]{16,}|\d{4}-\d\d-\d\d([T ].{,25})?")
 _SHOWN = 6  # readings to choose from
-_FEW_ROWS = 40  # whose values are enough to tell questions from classes
 _HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
 _LONG_ANSWER = 60  # characters on average; labels are shorter
-_SAYS_LITTLE = frozenset(
-    {"metadata", "cluster", "condition", "turn", "context", "id", *ADDED.identifying}
-)
-"""Roles of names such as `title`, which may also be a question's or an answer's."""
-_SENTENCE = 15  # characters on average; names and classes are shorter
 _RARE = frozenset({"error", "stop_reason"})
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -94,10 +88,6 @@ _OF_A_RUN = word_set(
     runs scores scored evaluated report trace traces transcript transcripts"""
 )
 _OF_A_RUN |= ADDED.files_of_runs
-_ASIDE = word_set(
-    """metadata additionalmetadata meta config usage extra info annotations annotation scores
-    metrics params parameters settings context contexts evidence"""
-)
 _OF_RUNS: tuple[Role, ...] = (
     "score",
     "latency",
@@ -166,7 +156,7 @@ class _Assignment:
         taken = {path for role, paths in named.items() if role != "id" for path in paths}
         self._free = {}
         for path, column in columns.items():
-            if path in taken or _is_aside(path):
+            if path in taken or is_aside(path):
                 continue
             parent = columns.get(path.rpartition(".")[0])
             among = column.rows if parent is None else parent.objects
@@ -203,10 +193,9 @@ class _Assignment:
         for question in questions:
             for golden in goldens:
                 reading = self._reading(shapes, question, golden)
-                if reading is not None:
+                if reading is not None and reading not in readings:
                     readings.append(reading)
 
-        readings = _different(readings)
         if len(readings) == 1 and not self._open and not self._has_further_turns(readings[0]):
             others = self._with_unexplained(readings[0])
             if not others:
@@ -243,7 +232,11 @@ class _Assignment:
     def _with_unexplained(self, reading: Reading) -> list[Reading]:
         """The same with other texts in a role that is empty, or that a weak name has."""
         second: Role = "answer" if self._door == "results" else "golden"
-        texts = {role: self._unexplained(role, reading) for role in ("question", second)}
+        texts: dict[Role, list[str]] = {}
+        for role in ("question", second):
+            paths = [] if role in self._named else unexplained(self._columns, reading.roles, role)
+            texts[role] = paths[:_SHOWN]
+
         changes: list[Taken] = []
         for role, paths in texts.items():
             changes += [{role: (path,)} for path in paths]
@@ -252,35 +245,6 @@ class _Assignment:
                 changes.append({"question": (question,), second: (other,)})
 
         return [_changed(reading, roles) for roles in changes]
-
-    def _unexplained(self, role: Role, reading: Reading) -> list[str]:
-        """Columns with sentences for a role that is empty, or for a question with a weak name."""
-        decided = reading.roles.get(role, ())
-        sure = role != "question" or any(Meaning(role) in meanings(path) for path in decided)
-        if role in self._named or "messages" in reading.roles or (decided and sure):
-            return []
-        paths = self._sentences(role)
-        if decided:
-            paths = [path for path in paths if not meanings(path)]
-        kept = {
-            path for of, taken in reading.roles.items() if of not in _SAYS_LITTLE for path in taken
-        }
-        return [path for path in paths if not {path, path.partition(".")[0]} & kept][:_SHOWN]
-
-    def _sentences(self, role: Role) -> list[str]:
-        """Columns with sentences that differ from row to row, and no name that says what else they
-        are.
-        """
-        may_be = _SAYS_LITTLE if role == "question" else _SAYS_LITTLE - {"context"}
-        found = []
-        for path, column in self._columns.items():
-            known = meanings(path) or meanings(words_of(path)[-1] if words_of(path) else path)
-            said = {meaning.role for meaning in known if not meaning.weak}
-            inside = _is_aside(path) or path.count(".") > 1
-            if said <= may_be and not inside and _holds_sentences(column):
-                found.append(path)
-
-        return found
 
     # --- shapes: what the values say, before any name -------------------------------------------
 
@@ -834,7 +798,7 @@ class _Assignment:
     def _differs(self, path: str) -> bool:
         """Whether cells hold words that differ from row to row, as questions do."""
         column = self._free[path]
-        return column.is_text and 2 * len(column.values) >= min(column.filled, _FEW_ROWS)
+        return column.is_text and 2 * len(column.values) >= min(column.filled, FEW_ROWS)
 
     def _texts(self) -> list[str]:
         """Columns with words, the longest texts first: what a question can be chosen from."""
@@ -849,7 +813,7 @@ class _Assignment:
             )
             lists = 2 * column.lists > column.filled and not column.messages
             said = column.is_text or (lists and _is_list_of_texts(column.example))
-            if isinstance(column.example, str) and _NO_WORDS.fullmatch(column.example.strip()):
+            if isinstance(column.example, str) and NO_WORDS.fullmatch(column.example.strip()):
                 continue
             if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)
@@ -880,7 +844,7 @@ class _Assignment:
         if not questions and goldens and (answered or self._door == "dataset"):
             used = {path for golden in goldens for paths in golden.values() for path in paths}
             used |= {path for path in texts if _joined(path) in _CLASSES}
-            may_ask = dict.fromkeys([*texts, *self._sentences("question")])
+            may_ask = dict.fromkeys([*texts, *sentences(self._columns, "question")])
             questions += [{"question": (path,)} for path in may_ask if path not in used]
             self._open = True
         elif questions and not goldens and self._door == "dataset":
@@ -891,7 +855,9 @@ class _Assignment:
             self._open = True
         elif questions and not goldens and not any(c.messages for c in self._columns.values()):
             used = {path for question in questions for path in question.get("question", ())}
-            offers = [path for path in self._sentences("answer") if used and path not in used]
+            offers = [
+                path for path in sentences(self._columns, "answer") if used and path not in used
+            ]
             goldens += [{"answer": (path,)} for path in offers]
 
     # --- the whole ------------------------------------------------------------------------------
@@ -962,18 +928,6 @@ def _changed(reading: Reading, changes: Taken) -> Reading:
     return Reading(roles={**roles, **changes}, unused=unused)
 
 
-def _holds_sentences(column: Column) -> bool:
-    """Whether cells hold sentences that differ from row to row, as questions and answers do."""
-    if not column.is_text or 2 * column.filled < column.rows or column.mean_length < _SENTENCE:
-        return False
-    if 2 * len(column.values) < min(column.filled, _FEW_ROWS):
-        return False
-    text = column.example
-    if not isinstance(text, str) or _NO_WORDS.fullmatch(text.strip()):
-        return False
-    return len(text.split()) > 2 or not text.isascii()
-
-
 def _without_number(path: str) -> str:
     return re.sub(r"[\s_-]*\d+$", "", path).casefold()
 
@@ -988,12 +942,6 @@ def _is_stated(path: str) -> bool:
         return True
     words = words_of(last_part(path))
     return bool(words) and words[-1] in ("source", "sources")
-
-
-def _is_aside(path: str) -> bool:
-    """Whether a column is inside an object that holds no part of a question."""
-    parents = path.split(".")[:-1]
-    return any("".join(words_of(parent)) in _ASIDE for parent in parents)
 
 
 def _looks_like_list(value: object) -> bool:
@@ -1037,19 +985,7 @@ def _is_list_of_objects(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
 
 
-def _different(readings: Iterable[Reading]) -> list[Reading]:
-    """The readings without those that equal an earlier one."""
-    kept: list[Reading] = []
-    for reading in readings:
-        if reading not in kept:
-            kept.append(reading)
-
-    return kept
-
-
 def _outermost(paths: Iterable[str]) -> list[str]:
     """The paths with the fewest dots."""
     ordered = sorted(paths, key=lambda path: path.count("."))
-    for _, group in groupby(ordered, key=lambda path: path.count(".")):
-        return list(group)
-    return []
+    return [path for path in ordered if path.count(".") == ordered[0].count(".")]

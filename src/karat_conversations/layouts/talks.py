@@ -595,7 +595,9 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
                 alike.append(path)
 
         roles = {found.role for path in alike if path != asked for found in meanings(path)}
-        if roles & {*_ANSWERED} and any(len(row.get(asked) or ()) > 1 for row in first):
+        if roles & {*_ANSWERED} and any(
+            isinstance(row.get(asked), list) and len(row[asked]) > 1 for row in first
+        ):
             return [asked, *(path for path in alike if path != asked)]
 
     return []

@@ -510,7 +510,7 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
 
     # The further columns with the same value on every line describe the conversation
     features = {}
-    for key, value in first.rest.items():
+    for key, value in lines[0].rest.items():
         if all(key in line.rest and line.rest[key] == value for line in lines):
             features[key] = value
 

@@ -58,6 +58,8 @@ LONGEST = (
     "test_fuzz.py",
     "examples/test_framing.py",
     "browser/test_hostile.py",
+    "browser/test_hands.py",
+    "execution/test_crash.py",
     "browser/test_studies.py",
     "karat_studies/test_study_analysis.py",
     "karat_studies/test_shipped_studies.py",
@@ -92,6 +94,8 @@ LONGEST = (
     "stats/test_planning.py",
     "stats/test_simulation.py",
     "cli/test_terminal.py",
+    "cli/test_runs.py",
+    "cli/test_ending.py",
     "cli/test_run.py",
     "cli/test_run_rehearse.py",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -153,8 +154,8 @@ def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, argume
     ids=" ".join,
 )
 @pytest.mark.needs_package("karat_query", cases="query")
-def test_a_reader_that_has_gone_ends_a_command_quietly_with_141(karat, experiment, here, words):
-    karat("run", experiment.name)
+def test_a_reader_that_has_gone_ends_a_command_quietly_with_141(experiment, results, here, words):
+    shutil.copytree(results, here / "results")
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as nobody:

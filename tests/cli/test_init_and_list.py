@@ -45,9 +45,9 @@ server.run("stdio")
 
 
 @pytest.mark.slow
-def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
+def test_the_example_shows_how_an_mcp_server_is_measured(karat, here):
     """The lines that are commented out work as they are."""
-    process("init", "golden", ".")
+    karat("init", "golden", ".")
     (here / "my_server.py").write_text(SERVER, encoding="utf-8")
     file = here / "experiment.yaml"
     text = file.read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
         assert text.count(f"\n{line}") == 1
         text = text.replace(f"\n{line}", f"\n{line.replace('# ', '', 1)}")
     file.write_text(text, encoding="utf-8")
-    done = process("check", "experiment.yaml")
+    done = karat("check", "experiment.yaml")
     assert done.code == 0, done.err
     assert "with-server with notes" in done.out
     assert "notes (stdio, scope trial, protocol 2026-07-28): 1 tool: look_up" in done.out
@@ -63,8 +63,8 @@ def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
 
 @pytest.mark.slow
 @pytest.mark.needs_kind("conversation")
-def test_init_writes_conversations_that_run_as_they_stand(process, here):
-    made = process("init", "conversation", "mine")
+def test_init_writes_conversations_that_run_as_they_stand(karat, here):
+    made = karat("init", "conversation", "mine")
     assert made.out.splitlines() == [
         f"mine/{name}"
         for name in (
@@ -77,14 +77,14 @@ def test_init_writes_conversations_that_run_as_they_stand(process, here):
     ]
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
     for words in commands:
-        done = process(*words[1:])
+        done = karat(*words[1:])
         assert done.code == 0, done.err
     assert "numerical" in done.out
 
 
 @pytest.mark.slow
-def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
-    made = process("init", "study", "mine")
+def test_init_writes_a_study_that_checks_and_runs_as_it_stands(karat, here):
+    made = karat("init", "study", "mine")
     assert made.out.splitlines() == [
         f"mine/{name}"
         for name in (
@@ -94,21 +94,21 @@ def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
     ]  # fmt: skip
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
     for words in [*commands, ["karat", "check", "mine/bridge"], ["karat", "check", "--lint", "mine/bridge"]]:
-        done = process(*words[1:])
+        done = karat(*words[1:])
         assert done.code == 0, done.err
         assert "warning" not in done.err
-    assert all(name in process("report", "latest").out for name in ("empty", "human", "demographic", "background"))
+    assert all(name in karat("report", "latest").out for name in ("empty", "human", "demographic", "background"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["golden", "conversation", "study"])
-def test_the_commands_of_the_example_s_readme_work(process, here, kind):
-    process("init", kind, ".")
+def test_the_commands_of_the_example_s_readme_work(karat, here, kind):
+    karat("init", kind, ".")
     text = (here / "README.md").read_text(encoding="utf-8")
     commands = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("    karat")]
     assert len(commands) == 4
     for words in commands:
-        assert process(*words[1:]).code == 0, words
+        assert karat(*words[1:]).code == 0, words
 
 
 def test_init_overwrites_nothing(karat, here):

@@ -168,8 +168,8 @@ def _made_hostile(folder: Path, file: str, shape: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("file", [*NEEDED, *BESIDES])
-def test_a_resume_does_not_wait_for_follow_or_swallow_a_hostile_file(karat, experiment, here, file, shape):
-    assert karat("run", experiment, "-q").code == 0
+def test_a_resume_does_not_wait_for_follow_or_swallow_a_hostile_file(karat, experiment, here, results, file, shape):
+    shutil.copytree(results, here / "results")
     (folder,) = (here / "results").iterdir()
     _made_hostile(folder, file, shape)
     done = karat("run", experiment, "--resume", folder, "-q")

@@ -154,8 +154,13 @@ class Door:
             return False
         if name.lower() in self._hosts:
             return True
+        try:
+            ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+
         # Unlike names, IP addresses cannot be redirected (DNS rebinding).
-        return self._any_address and _is_number(name)
+        return self._any_address
 
     def _exchanged(self, scope: Scope) -> str | None:
         """Where to redirect to if the request has the token, which is then invalidated."""
@@ -222,15 +227,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _is_number(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return False
-
-    return True
 
 
 def _header(scope: Scope, wanted: bytes) -> list[str]:

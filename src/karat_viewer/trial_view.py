@@ -76,6 +76,12 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
             }
         )
 
+    besides = ""  # what the tool behind an imported run recorded for the trial and its scores
+    if trial.answer is not None and trial.answer.detail:
+        details = {score.scorer: score.detail for score in trial.scores if score.detail}
+        recorded = {"answer": trial.answer.detail, **details}
+        besides = json.dumps(recorded, ensure_ascii=False, indent=1)
+
     return {
         "n": trial.n,
         "id": trial.id,
@@ -92,7 +98,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "replies": [_reply(reply, turn, trial, page) for turn, reply in enumerate(replies)],
         "reasons": _reasons(trial.scores),
         "claims": claims,
-        "besides": _besides(trial),
+        "besides": besides,
         "workspace": _workspace(trial, page.folder),
         "spent": _spent(trial),
         "attempts": [
@@ -237,19 +243,6 @@ def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
         reasons += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
 
     return reasons[:100]
-
-
-def _besides(trial: TrialRecord) -> str:
-    """Data that the tool behind an imported run recorded for the trial and its scores, as JSON; may
-    be empty.
-    """
-    if trial.answer is None or not trial.answer.detail:
-        return ""
-    details = {
-        "answer": trial.answer.detail,
-        **{score.scorer: score.detail for score in trial.scores if score.detail},
-    }
-    return json.dumps(details, ensure_ascii=False, indent=1)
 
 
 def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:

@@ -96,7 +96,14 @@ class Providers:
         """Providers as objects with an id, those in files included."""
         found: list[JsonObject] = []
         for entry in value if isinstance(value, list) else [value]:
-            given = _with_id(entry)
+            given: JsonObject = {}
+            if isinstance(entry, str):
+                given = {"id": entry}
+            elif isinstance(entry, dict) and "id" not in entry and len(entry) == 1:
+                ((alone, options),) = entry.items()  # its options under its name
+                given = {"id": alone, **(options if isinstance(options, dict) else {})}
+            elif isinstance(entry, dict):
+                given = entry
             name = given.get("id")
             if not isinstance(name, str):
                 if entry is not None:
@@ -278,19 +285,6 @@ class Providers:
             agent={"type": "python", "target": f"{module}:answer"},
             files={f"{module}.py": code.encode()},
         )
-
-
-def _with_id(entry: Json) -> JsonObject:
-    """A provider as an object: it may be a name, or its options under its name."""
-    if isinstance(entry, str):
-        return {"id": entry}
-    if not isinstance(entry, dict):
-        return {}
-    if "id" not in entry and len(entry) == 1:
-        ((name, options),) = entry.items()
-        return {"id": name, **(options if isinstance(options, dict) else {})}
-
-    return entry
 
 
 def _model_of(identity: str, config: JsonObject) -> str:

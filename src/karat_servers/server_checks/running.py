@@ -9,9 +9,9 @@ from karat import formats
 from karat.mcp.faults import printable
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor, without_surrogates
-from karat_servers.server_checks.checks import CHECKS, PlannedCheck
+from karat_servers.server_checks.checks import CHECKS
 from karat_servers.server_checks.outcomes import Check, ServerReport
-from karat_servers.server_checks.probe import Finding, Probe, Unavailable, failed, skipped
+from karat_servers.server_checks.probe import Probe, Unavailable, failed, skipped
 
 _LONGEST = 400  # columns of a finding
 _LONGEST_NAME = 60
@@ -40,10 +40,21 @@ async def check_server(
     try:
         for planned in CHECKS:
             unreachable = bool(checks) and checks[0].seen.startswith(_NO_CONNECTION)
-            if unreachable and checks[0].verdict == "failed":
-                finding = skipped("there was no connection")
-            else:
-                finding = await _looked(planned, probe)
+            needs = planned.needs
+            try:
+                if unreachable and checks[0].verdict == "failed":
+                    finding = skipped("there was no connection")
+                elif needs in ("stdio", "http") and server.type != needs:
+                    finding = skipped(f"for servers over {needs}")
+                elif (
+                    needs in ("tools", "resources", "prompts")
+                    and not (await probe.listing(needs)).items
+                ):
+                    finding = skipped(f"the server has no {needs}")
+                else:
+                    finding = await planned.look(probe)
+            except Unavailable as error:
+                finding = failed(f"{_NO_CONNECTION}{error}")
 
             open_question = finding.verdict in ("failed", "warning")
             checks.append(
@@ -74,19 +85,6 @@ async def check_server(
         prompts=counts.get("prompts", 0),
         checks=tuple(checks),
     )
-
-
-async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
-    try:
-        if planned.needs in ("stdio", "http"):
-            if probe.server.type != planned.needs:
-                return skipped(f"for servers over {planned.needs}")
-        elif planned.needs and not (await probe.listing(planned.needs)).items:
-            return skipped(f"the server has no {planned.needs}")
-
-        return await planned.look(probe)
-    except Unavailable as error:
-        return failed(f"{_NO_CONNECTION}{error}")
 
 
 def _plain(text: str, columns: int) -> str:

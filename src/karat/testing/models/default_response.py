@@ -187,7 +187,11 @@ def value_of(
         chosen: Json = choices[draw % len(choices)]
         return chosen
 
-    kind = _kind(schema)
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((name for name in kind if name != "null"), "null")
+    if not isinstance(kind, str):
+        kind = "object" if "properties" in schema else "string"
     if kind == "object":
         properties = schema.get("properties") or {}
         wanted = [
@@ -255,15 +259,6 @@ def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
         schema = {**others, **chosen}
 
     return dict(schema)
-
-
-def _kind(schema: Mapping[str, object]) -> str:
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = next((name for name in kind if name != "null"), "null")
-    if isinstance(kind, str):
-        return kind
-    return "object" if "properties" in schema else "string"
 
 
 def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from karat.records import Json, JsonObject
 from karat.testing.models.output import Event, ModelOutput, arguments_text, pieces
@@ -86,21 +87,14 @@ def _blocks(output: ModelOutput) -> list[JsonObject]:
         blocks.append({"type": "text", "text": say.text, "citations": None})
     for number, call in enumerate(say.tool_calls):
         head = {"type": "tool_use", "id": output.call_id("toolu", number), "name": call.name}
-        blocks.append({**head, "input": _input(call.arguments)})
+        given: Json = call.arguments
+        if isinstance(given, str):  # a text that is no JSON stays one, as in the script
+            with suppress(ValueError):
+                given = json.loads(given)
+
+        blocks.append({**head, "input": given})
 
     return blocks
-
-
-def _input(arguments: JsonObject | str) -> Json:
-    """A JSON object if the text is one; else the text itself, as in the script."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        value: Json = json.loads(arguments)
-    except ValueError:
-        return arguments
-
-    return value
 
 
 def _stop(output: ModelOutput) -> str:

@@ -74,7 +74,11 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         unread.update(
             str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *COST_KEYS}
         )
-        unread.update(_other_texts(value, fields["text"]))
+        for name in TEXT_KEYS:  # another text than the one that is taken
+            other = written(value.get(name))
+            if name not in Reply.__struct_fields__ and other not in (None, fields["text"]):
+                unread.add(name)
+
         unread.update(f"usage.{name}" for name in unread_counts(counted))
         if usage is None and isinstance(counted, Sequence):
             unread.add("usage")
@@ -90,17 +94,6 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
 
 
 _TEXTS = frozenset({"text", "answer", "unit", "program"})
-
-
-def _other_texts(value: Mapping[str, object], text: object) -> list[str]:
-    """The names under which a mapping holds other texts than the one that is taken."""
-    names = []
-    for name in TEXT_KEYS:
-        other = written(value.get(name))
-        if name not in Reply.__struct_fields__ and other not in (None, text):
-            names.append(name)
-
-    return names
 
 
 def framework_reply(result: object, unread: set[str] | None) -> Reply:

@@ -88,7 +88,9 @@ def entry_of(target: Any) -> Entry:
     signature = _signature(forward)
     signature = _needed(signature)
     shown = _written(forward, signature)
-    if signature is not None and _spare_alone(signature):
+    if signature is not None and all(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()
+    ):
         inputs = _inputs(target) or _inputs(getattr(target, "predict", None)) or ["question"]
         signature = _taking(inputs)
 
@@ -134,12 +136,6 @@ def _signature(function: Callable[..., object]) -> inspect.Signature | None:
 def _hidden(signature: inspect.Signature) -> bool:
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     return kinds == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
-
-
-def _spare_alone(signature: inspect.Signature) -> bool:
-    return all(
-        parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()
-    )
 
 
 def _inputs(predictor: object) -> Sequence[str]:

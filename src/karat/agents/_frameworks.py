@@ -170,18 +170,18 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
     replies = [message for role, message in turn if role == MODEL]
     last = replies[-1] if replies else None
     about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
+    usage = []
+    for message in replies:
+        counts = get(message, "usage_metadata")
+        usage.append(get(get(message, "meta"), "usage") if counts is None else counts)
+
     return Reply(
         text=text,
         tool_calls=calls.joined(),
-        usage=summed([_counts(message) for message in replies]),
+        usage=summed(usage),
         model=name_in(about, "model_name", "model"),
         stop_reason=name_in(about, "finish_reason", "stop_reason", "done_reason"),
     )
-
-
-def _counts(message: object) -> object:
-    counts = get(message, "usage_metadata")
-    return get(get(message, "meta"), "usage") if counts is None else counts
 
 
 def haystack_replies(result: Mapping[object, object]) -> list[Any]:
@@ -288,15 +288,6 @@ def _from_dspy(result: Any) -> Reply:
     if not texts:
         raise AgentFault("bad_reply", "the prediction has no output")
     counts = list((result.get_lm_usage() or {}).values())  # by model
-    return Reply(
-        text=_one(texts),
-        reasoning=reasoning,
-        tool_calls=_react_calls(steps).joined(),
-        usage=summed(counts) if counts else None,
-    )
-
-
-def _react_calls(steps: object) -> Calls:
     calls = Calls()
     number = 0
     while (name := get(steps, f"tool_name_{number}")) is not None:
@@ -306,7 +297,12 @@ def _react_calls(steps: object) -> Calls:
 
         number += 1
 
-    return calls
+    return Reply(
+        text=_one(texts),
+        reasoning=reasoning,
+        tool_calls=calls.joined(),
+        usage=summed(counts) if counts else None,
+    )
 
 
 _FIELDS = (*TEXT_KEYS, "raw", "output_text", "final_output", "result", "message")
@@ -339,7 +335,15 @@ def _from_fields(result: object) -> Reply | None:
         raise AgentFault("bad_reply", f"the result is an error: {why}")
 
     if not texts:
-        texts = _only_field(result)
+        fields = getattr(type(result), "model_fields", None) or getattr(
+            type(result), "__dataclass_fields__", {}
+        )
+        if isinstance(fields, Mapping) and len(fields) == 1:
+            (name,) = fields
+            text = written(get(result, name))
+            if text is not None:
+                texts = {name: text}
+
     if not texts:
         if any(hasattr(result, name) for name in _STREAMS):
             raise AgentFault(
@@ -356,31 +360,6 @@ def _from_fields(result: object) -> Reply | None:
     if get(result, "eval_count") is not None:  # Ollama's counts stand beside the text
         held.append(result)
     costs = (dollars_of(get(result, name)) for name in COST_KEYS)
-    return Reply(
-        text=_one(texts),
-        reasoning=name_in(result, "reasoning"),
-        tool_calls=_llama_index_calls(result).joined(),
-        usage=next(filter(None, (summed([count]) for count in held)), None),
-        dollars=next((cost for cost in costs if cost is not None), None),
-        model=name_in(result, "model"),
-        stop_reason=name_in(result, *_STOPS),
-    )
-
-
-def _only_field(result: object) -> dict[str, str]:
-    """The one field of a dataclass or a model of pydantic, if it is a text."""
-    fields = getattr(type(result), "model_fields", None) or getattr(
-        type(result), "__dataclass_fields__", {}
-    )
-    if not isinstance(fields, Mapping) or len(fields) != 1:
-        return {}
-    (name,) = fields
-    text = written(get(result, name))
-    return {} if text is None else {name: text}
-
-
-def _llama_index_calls(result: object) -> Calls:
-    """Of an agent's output (`tool_calls`), or of a chat engine's response (`sources`)."""
     calls = Calls()
     made: Iterable[object] = [*items(get(result, "tool_calls")), *items(get(result, "sources"))]
     for number, call in enumerate(made):
@@ -391,7 +370,15 @@ def _llama_index_calls(result: object) -> Calls:
             failed = get(outcome, "is_error") is True
             calls.returned(number, get(outcome, "content"), failed=failed)
 
-    return calls
+    return Reply(
+        text=_one(texts),
+        reasoning=name_in(result, "reasoning"),
+        tool_calls=calls.joined(),
+        usage=next(filter(None, (summed([count]) for count in held)), None),
+        dollars=next((cost for cost in costs if cost is not None), None),
+        model=name_in(result, "model"),
+        stop_reason=name_in(result, *_STOPS),
+    )
 
 
 def _one(texts: Mapping[str, str]) -> str:

@@ -139,9 +139,16 @@ class Calls:
         self, call_id: object, name: object, arguments: object, *, server: object = None
     ) -> None:
         server = server if isinstance(server, str) else None
-        self._calls.append(
-            (call_id, ToolCall(tool=str(name), server=server, input=_arguments(arguments)))
-        )
+        given: JsonObject = {}
+        if arguments is not None and arguments != "":
+            try:
+                value = json.loads(text_of(arguments))
+            except ValueError:
+                value = arguments  # the model did not write JSON
+
+            given = value if isinstance(value, dict) else {"arguments": value}
+
+        self._calls.append((call_id, ToolCall(tool=str(name), server=server, input=given)))
 
     def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
         if call_id is not None:
@@ -159,23 +166,6 @@ class Calls:
             calls.append(msgspec.structs.replace(call, result=result, error=error))
 
         return tuple(calls)
-
-
-def _arguments(arguments: object) -> JsonObject:
-    """The arguments of a tool call: a mapping or its JSON text.
-
-    Anything else is kept as `arguments`.
-    """
-    if arguments is None or arguments == "":
-        return {}
-    try:
-        value = json.loads(text_of(arguments))
-    except ValueError:
-        value = arguments  # the model did not write JSON
-
-    if isinstance(value, dict):
-        return value
-    return {"arguments": value}
 
 
 def summed(counts: Sequence[object]) -> Usage | None:

@@ -128,7 +128,11 @@ def usage_from(reported: object) -> Usage | None:
     (1000, 2)
     """
     found = counts_of(reported)
-    counts = {field: _first(found, names) for field, names in _COUNTS.items()}
+    counts: dict[str, int | None] = {}
+    for field, names in _COUNTS.items():
+        given = [whole(found.get(name)) for name in names]
+        counts[field] = next((count for count in given if count is not None), None)
+
     if (
         counts["input_tokens"] is None
         and counts["output_tokens"] is None
@@ -211,11 +215,6 @@ def _items(reported: object) -> Iterator[tuple[str, Any]]:
         value = getattr(reported, name, None)
         if not callable(value):
             yield name, value
-
-
-def _first(found: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    counts = (whole(found.get(name)) for name in names)
-    return next((count for count in counts if count is not None), None)
 
 
 def _sum(count: int | None, more: int | None) -> int | None:

@@ -199,11 +199,18 @@ class _ChatSession:
                 raise
 
     async def _answer(self, turn: Turn, progress: _Progress, meter: Meter) -> Reply:
+        from pydantic_ai.exceptions import AgentRunError
         from pydantic_ai.messages import ModelRequest, ToolCallPart
 
         self._messages.append(self._question(turn))
         while self._max_turns is None or len(progress.responses) < self._max_turns:
-            response = await self._request()
+            try:
+                response = await self._model.request(
+                    self._messages, self._settings, self._parameters
+                )
+            except (AgentRunError, OSError) as error:
+                raise fault_of(error) from error
+
             progress.responses.append(response)
             self._messages.append(response)
             wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -213,7 +220,20 @@ class _ChatSession:
                     return reply
                 raise empty_answer(response.finish_reason)
 
-            self._messages.append(ModelRequest(parts=await self._call(wanted, progress)))
+            if len(wanted) == 1:
+                results = [await self._call_one(wanted[0], progress)]
+            else:
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        tasks = [
+                            group.create_task(self._call_one(part, progress)) for part in wanted
+                        ]
+                except BaseExceptionGroup as failed:
+                    raise fault_of(failed) from failed
+
+                results = [task.result() for task in tasks]
+
+            self._messages.append(ModelRequest(parts=results))
 
         message = (
             f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
@@ -228,28 +248,6 @@ class _ChatSession:
         if self._system_prompt and first:
             return ModelRequest(parts=[SystemPromptPart(content=self._system_prompt), asked])
         return ModelRequest(parts=[asked])
-
-    async def _request(self) -> ModelResponse:
-        from pydantic_ai.exceptions import AgentRunError
-
-        try:
-            return await self._model.request(self._messages, self._settings, self._parameters)
-        except (AgentRunError, OSError) as error:
-            raise fault_of(error) from error
-
-    async def _call(
-        self, wanted: Sequence[ToolCallPart], progress: _Progress
-    ) -> list[ToolReturnPart]:
-        """Runs all calls of one response at once; their results, in the order requested."""
-        if len(wanted) == 1:
-            return [await self._call_one(wanted[0], progress)]
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._call_one(part, progress)) for part in wanted]
-        except BaseExceptionGroup as failed:
-            raise fault_of(failed) from failed
-
-        return [task.result() for task in tasks]
 
     async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolReturnPart:
         images: Images = ()

@@ -164,9 +164,7 @@ class Command:
             await _within(output.exited)
             transport.close()
 
-        return self._result(output, transport.get_returncode())
-
-    def _result(self, output: _ProcessOutput, code: int | None) -> str:
+        code = transport.get_returncode()
         if output.too_long:
             raise LimitReached(
                 "output_too_long", f"more than {self._limit} bytes on standard output"

@@ -256,7 +256,22 @@ class Http:
             if find is not None:
                 values[name] = find.search(response)
 
-        reply = self._answered(values.get("answer"), response)
+        answer = values.get("answer")
+        if self._find["answer"] is None:
+            reply = reply_from(response, self.unread)
+            if not reply.text.strip():
+                raise AgentFault(
+                    "empty_output", "the service answered with an empty text", retriable=True
+                )
+        elif answer is None or answer == "":
+            shown = self._redact(json.dumps(response, ensure_ascii=False))[:_SHOWN]
+            message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
+            raise AgentFault("no_answer", message, retriable=True)
+        elif isinstance(answer, str):
+            reply = Reply(text=answer)
+        else:
+            reply = Reply(text=json.dumps(answer, ensure_ascii=False))
+
         dollars = values.get("dollars", self._options.dollars)
         counted = values.get("usage")
         self.unread.update(f"usage.{name}" for name in unread_counts(counted))
@@ -269,27 +284,6 @@ class Http:
         return msgspec.structs.replace(
             reply, **{key: value for key, value in known.items() if value is not None}
         )
-
-    def _answered(self, answer: object, response: object) -> Reply:
-        if self._find["answer"] is None:
-            reply = reply_from(response, self.unread)
-            if reply.text.strip():
-                return reply
-            raise AgentFault(
-                "empty_output", "the service answered with an empty text", retriable=True
-            )
-
-        if answer is None or answer == "":
-            shown = self._redact(json.dumps(response, ensure_ascii=False))[:_SHOWN]
-            message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
-            raise AgentFault("no_answer", message, retriable=True)
-
-        if isinstance(answer, str):
-            text = answer
-        else:
-            text = json.dumps(answer, ensure_ascii=False)
-
-        return Reply(text=text)
 
 
 def _names(template: object) -> list[str]:

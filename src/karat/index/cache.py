@@ -182,7 +182,15 @@ def _code(root: Path, *, started: int) -> str:
     Empty if a file has changed since the process `started` (nanoseconds since 1970): the running
     code may be older.
     """
-    lines = [karat.__version__, sys.version, *(f"{name} {_version(name)}" for name in _LIBRARIES)]
+    from importlib.metadata import PackageNotFoundError, version
+
+    lines = [karat.__version__, sys.version]
+    for name in _LIBRARIES:
+        try:
+            lines.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            lines.append(f"{name} unknown")
+
     for file in sorted(root.rglob("*.py")):
         status = file.stat()
         if max(status.st_mtime_ns, status.st_ctime_ns) > started - _SETTLED:
@@ -190,15 +198,6 @@ def _code(root: Path, *, started: int) -> str:
         lines.append(f"{file.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
 
     return "\n".join(lines)
-
-
-def _version(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _remove_oldest(folder: Path) -> None:

@@ -62,7 +62,17 @@ def open_model(
     if named.provider == "openai" and base_url is not None:
         named = ModelName("openai-chat", named.name)
     env = os.environ if env is None else env
-    key = _key(named, base_url, api_key_env, env, _beside(place, "api_key_env"))
+    if api_key_env is not None:
+        if not env.get(api_key_env):
+            raise BadOption(
+                _beside(place, "api_key_env"), f"the environment variable {api_key_env} is not set"
+            )
+        key: str | None = env[api_key_env]
+    else:  # None: the provider finds one itself, or reports what is missing
+        key = env.get(key_variable(named.provider)) or None
+        if key is None and base_url is not None:
+            key = _NO_KEY
+
     lease = _Lease()
     # Each provider's SDK has its own exceptions for missing or unreadable credentials.
     with Caught() as caught:
@@ -293,44 +303,23 @@ async def _restate_error(response: httpx2.Response) -> None:
     with suppress(ValueError, RecursionError):
         reported = json.loads(body)
         if isinstance(reported, dict) and not any(reported.get(key) for key in _ANSWER_KEYS):
-            response.status_code = _stated_status(reported.get("error"))
+            error = reported.get("error")
+            code = None
+            if isinstance(error, dict):
+                code = error.get("code")
+            if not isinstance(code, int) or not 400 <= code <= 599:
+                code = 502
+
+            response.status_code = code
 
 
 _ERROR = re.compile(rb'"error"\s*:\s*["{]')
 _ANSWER_KEYS = ("choices", "output", "content", "candidates")
 
 
-def _stated_status(error: object) -> int:
-    if isinstance(error, dict):
-        code = error.get("code")
-    else:
-        code = None
-
-    if isinstance(code, int) and 400 <= code <= 599:
-        return code
-    return 502
-
-
 def _beside(place: str, key: str) -> str:
     """A sibling of the model's key: judge.base_url for judge.model."""
     return f"{place.rpartition('.')[0]}.{key}".lstrip(".")
-
-
-def _key(
-    named: ModelName,
-    base_url: str | None,
-    api_key_env: str | None,
-    env: Mapping[str, str],
-    place: str,
-) -> str | None:
-    """The key; None if the provider finds one itself (or reports what is missing)."""
-    if api_key_env is not None:
-        if not env.get(api_key_env):
-            raise BadOption(place, f"the environment variable {api_key_env} is not set")
-        return env[api_key_env]
-
-    key = env.get(key_variable(named.provider))
-    return key or (_NO_KEY if base_url is not None else None)
 
 
 def _provider(

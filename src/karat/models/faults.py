@@ -110,7 +110,12 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
         return None
     from pydantic_ai import exceptions as raised
 
-    words = _provider_message(error) or _words(error)
+    words = _words(error)
+    if isinstance(error, raised.ModelHTTPError):
+        message = _provider_error(error).get("message")
+        if isinstance(message, str) and message.strip():  # the provider's own sentence
+            words = f"HTTP {error.status_code}: {message.strip()[:_SHOWN]}"
+
     wait = getattr(error, "retry_after", None)
     if (
         isinstance(error, raised.ContentFilterError)
@@ -147,14 +152,6 @@ def _provider_error(error: object) -> Mapping[str, Any]:
     if isinstance(inner, Mapping):
         return inner
     return {}
-
-
-def _provider_message(error: Any) -> str | None:
-    """The status and the provider's own sentence; None without a sentence."""
-    message = _provider_error(error).get("message")
-    if not isinstance(message, str) or not message.strip():
-        return None
-    return f"HTTP {error.status_code}: {message.strip()[:_SHOWN]}"
 
 
 def _without_status(error: BaseException, words: str) -> TrialFault | None:

@@ -73,7 +73,17 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     [('judge', 'Says 30 days'), ('url', 'https://a.example/b')]
     """
     if _EXPECTED.match(column.strip()):
-        return _expected(value, column)
+        if value is None or value == "":
+            return (), []
+        if not isinstance(value, str):
+            return (), [f"'{column}' must be a text, got {shown(value)}"]
+        expected, unlike = of_expected(value)
+        if unlike is None:
+            return tuple(expected), []
+        return (), [
+            f"'{column}' has no equivalent in karat ({unlike}); `karat init --from` leaves it out"
+        ]
+
     by_default = criterion_type(column) or "judge"
     found: list[Criterion] = []
     wrong: list[str] = []
@@ -81,23 +91,21 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     several = len(entries) > 1
     for place, entry in enumerate(entries):
         named = f"'{column}'[{place}]" if several else f"'{column}'"
-        criteria, why = _criteria(entry, by_default)
+
+        if isinstance(entry, str):
+            kind = by_default
+            if kind == "judge" and _URL.match(entry.strip()):
+                kind = "url"
+            criteria, why = _of_object({"type": kind, "text": entry}, by_default)
+        elif isinstance(entry, Mapping):
+            criteria, why = _of_object(entry, by_default)
+        else:
+            criteria, why = [], [f"must be a text or an object with `text`, got {shown(entry)}"]
+
         found += criteria
         wrong += [f"{named} {message}" for message in why]
 
     return tuple(found), wrong
-
-
-def _expected(value: object, column: str) -> tuple[tuple[Criterion, ...], list[str]]:
-    """The criteria in a cell of promptfoo's column `__expected`, and its faults."""
-    if value is None or value == "":
-        return (), []
-    if not isinstance(value, str):
-        return (), [f"'{column}' must be a text, got {shown(value)}"]
-    found, why = of_expected(value)
-    if why is None:
-        return tuple(found), []
-    return (), [f"'{column}' has no equivalent in karat ({why}); `karat init --from` leaves it out"]
 
 
 def of_assertion(assertion: Mapping[str, object]) -> tuple[list[Criterion], str | None]:
@@ -190,18 +198,6 @@ def _entries(value: object, by_default: str) -> list[object]:
     if not isinstance(value, list):
         return [value]
     return [entry for entry in value if entry not in (None, "")]
-
-
-def _criteria(entry: object, by_default: str) -> tuple[list[Criterion], list[str]]:
-    if isinstance(entry, str):
-        kind = by_default
-        if kind == "judge" and _URL.match(entry.strip()):
-            kind = "url"
-        return _of_object({"type": kind, "text": entry}, by_default)
-
-    if isinstance(entry, Mapping):
-        return _of_object(entry, by_default)
-    return [], [f"must be a text or an object with `text`, got {shown(entry)}"]
 
 
 def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterion], list[str]]:

@@ -95,7 +95,17 @@ class RowReader:
             others = [path for path in self._columns if path not in self._question]
             self._criteria = criteria.columns_of(others)
             if self._golden is not None and self._criteria:
-                self._criteria = self._readable(self._criteria)
+                kept = []  # columns whose cells can be read as criteria
+                for column in self._criteria:
+                    unread = [
+                        row
+                        for row in self._first
+                        if criteria.read(cell(row, column), column=column)[1]
+                    ]
+                    if column != self._golden and 2 * len(unread) < len(self._first):
+                        kept.append(column)
+
+                self._criteria = kept
 
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
@@ -126,16 +136,6 @@ class RowReader:
 
         self.faults.append(undecided_fault(undecided, self._columns))
         self.readings = tuple(roles_text(reading) for reading in undecided.readings)
-
-    def _readable(self, paths: Iterable[str]) -> list[str]:
-        """The columns whose cells can be read as criteria; others are only kept."""
-        kept = []
-        for path in paths:
-            unread = [row for row in self._first if criteria.read(cell(row, path), column=path)[1]]
-            if path != self._golden and 2 * len(unread) < len(self._first):
-                kept.append(path)
-
-        return kept
 
     def samples(self) -> Iterator[Numbered]:
         """A sample for each row, or what is wrong with it."""
@@ -308,8 +308,11 @@ class RowReader:
             if self._choices or self._distractors:
                 given = self._options_of(row)
             stated: tuple[Criterion, ...] = ()
-            if self._criteria:
-                stated = self._stated(row, wrong)
+            for path in self._criteria:
+                listed, faults = criteria.read(cell(row, path), column=path)
+                stated += listed
+                wrong += faults
+
             golden: str | None = None
             detail: JsonObject = {}
             if self._golden is not None:
@@ -383,27 +386,14 @@ class RowReader:
             return None, {}
 
         if golden is None:
-            if self._needs_golden and not self._has_criteria(row):
+            stated = any(not is_empty(cell(row, path)) for path in self._criteria)
+            if self._needs_golden and not (stated and self._criteria_suffice):
                 self._missing(row, path, "golden", wrong)
             return None, {}
 
         if len(golden.accepted) == 1:
             return golden.text, {}
         return golden.text, {"answers": list(golden.accepted)}
-
-    def _stated(self, row: Row, wrong: list[str]) -> tuple[Criterion, ...]:
-        """The criteria of a row."""
-        found: tuple[Criterion, ...] = ()
-        for path in self._criteria:
-            read, faults = criteria.read(cell(row, path), column=path)
-            found += read
-            wrong += faults
-
-        return found
-
-    def _has_criteria(self, row: Row) -> bool:
-        stated = any(not is_empty(cell(row, path)) for path in self._criteria)
-        return stated and self._criteria_suffice
 
     def _described(self, sample: Sample | None, row: Row) -> Understood | None:
         if sample is None:

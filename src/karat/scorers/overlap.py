@@ -137,7 +137,15 @@ class Overlap:
         else:
             lacking = ""
 
-        claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
+        known = {*_tokens(golden), *_tokens(question)}
+        claims = []  # sentences that neither question nor golden answer holds most words of
+        for claim in _sentences(text):
+            own = set(_tokens(claim))
+            is_new = 2 * len(own - known) > len(own) > 0
+            if is_new and not claim.endswith("?") and claim != sentence:
+                cut = f"{claim[: _CLAIM_CHARACTERS - 1]}…"
+                claims.append(claim if len(claim) <= _CLAIM_CHARACTERS else cut)
+
         return _verdict(
             adherence,
             (
@@ -145,7 +153,7 @@ class Overlap:
                 f"{recalled}: {formats.some_of([*shared], most=_SHOWN) or 'none'}{lacking}",
             ),
             clarity,
-            claims=claims[: self._max_claims],
+            claims=list(dict.fromkeys(claims))[: self._max_claims],
         )
 
 
@@ -199,25 +207,6 @@ def _denies(sentence: str) -> bool:
 
 def _level(share: float) -> int:
     return 1 + sum(share >= step for step in _STEPS)
-
-
-def _claims(text: str, known: set[str], contradicting: str) -> list[str]:
-    claims: dict[str, None] = {}
-    for sentence in _sentences(text):
-        own = set(_tokens(sentence))
-        if (
-            own
-            and not sentence.endswith("?")
-            and 2 * len(own - known) > len(own)
-            and sentence != contradicting
-        ):
-            claims[
-                sentence
-                if len(sentence) <= _CLAIM_CHARACTERS
-                else sentence[: _CLAIM_CHARACTERS - 1] + "…"
-            ] = None
-
-    return list(claims)
 
 
 def _sentences(text: str) -> Iterator[str]:

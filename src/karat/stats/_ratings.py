@@ -181,7 +181,18 @@ def read_ratings(
         )
 
     if categories is None:
-        known = _occurring(listed)
+        values = set()
+        for rater in listed:
+            for value in rater:
+                if not _missing(value):
+                    values.add(value)
+
+        try:
+            known = tuple(sorted(values))
+        except TypeError as error:
+            raise ValueError(
+                f"categories: must be given where values have no order: {error}"
+            ) from error
     else:
         known = tuple(categories)
 
@@ -332,18 +343,3 @@ def _place(value: object, places: dict[object, int]) -> int:
         return places[value]
     except (KeyError, TypeError) as error:
         raise ValueError(f"raters: {value!r} is not one of the categories") from error
-
-
-def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:
-    values = set()
-    for rater in listed:
-        for value in rater:
-            if not _missing(value):
-                values.add(value)
-
-    try:
-        return tuple(sorted(values))
-    except TypeError as error:
-        raise ValueError(
-            f"categories: must be given where values have no order: {error}"
-        ) from error

@@ -89,8 +89,18 @@ def calibrate(
     Sampling, 3.7 and 5.
     """
     check_level(level)
-    draw = _read(judge, human, clusters)
-    judged, people = draw.judged, draw.people
+
+    judged, people = columns("judge", judge), columns("human", human)
+    if judged.size != people.size:
+        raise ValueError(
+            f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
+        )
+
+    at = list(range(judged.size)) if clusters is None else list(clusters)
+    if len(at) != judged.size:
+        raise ValueError(f"clusters: expected one per answer ({judged.size}), got {len(at)}")
+
+    draw = _Draw(judged, people, at)
     has_judge, has_human = np.isfinite(judged), np.isfinite(people)
     both, alone = has_judge & has_human, has_judge & ~has_human
 
@@ -100,8 +110,21 @@ def calibrate(
     def by_question(values: Floats, rows: Bools) -> Groups:
         return group(values[rows], draw.clusters_of(rows))
 
-    corrected = _of_strata(draw, strata, target, level)
-    if corrected is None:
+    if target not in ("questions", "answers"):
+        raise ValueError(f"target: must be questions or answers, got {target!r}")
+    if strata is not None:
+        known = list(strata)
+        if len(known) != judged.size:
+            raise ValueError(f"strata: expected one per answer ({judged.size}), got {len(known)}")
+        rows = np.flatnonzero(has_judge)
+        corrected = stratified_mean(
+            people[rows],
+            [known[row] for row in rows.tolist()],
+            draw.clusters_of(rows),
+            target=target,
+            level=level,
+        )
+    else:  # it is not given how the answers were drawn
         _refuse_strata(judged[has_judge], both[has_judge])
         corrected = _corrected(
             by_question(judged, alone), by_question(people - judged, both), over(people, both)
@@ -132,42 +155,6 @@ class _Draw(Struct, frozen=True):
     def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
         """The clusters of some answers, given by index or as a mask."""
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
-
-
-def _read(
-    judge: Iterable[object], human: Iterable[object], clusters: Iterable[object] | None
-) -> _Draw:
-    judged, people = columns("judge", judge), columns("human", human)
-    if judged.size != people.size:
-        raise ValueError(
-            f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
-        )
-
-    at = list(range(judged.size)) if clusters is None else list(clusters)
-    if len(at) != judged.size:
-        raise ValueError(f"clusters: expected one per answer ({judged.size}), got {len(at)}")
-    return _Draw(judged, people, at)
-
-
-def _of_strata(
-    draw: _Draw, strata: Iterable[object] | None, target: Target, level: float
-) -> Interval | None:
-    """None if it is not given how the answers were drawn."""
-    if target not in ("questions", "answers"):
-        raise ValueError(f"target: must be questions or answers, got {target!r}")
-    if strata is None:
-        return None
-    known = list(strata)
-    if len(known) != draw.judged.size:
-        raise ValueError(f"strata: expected one per answer ({draw.judged.size}), got {len(known)}")
-    rows = np.flatnonzero(np.isfinite(draw.judged))
-    return stratified_mean(
-        draw.people[rows],
-        [known[row] for row in rows.tolist()],
-        draw.clusters_of(rows),
-        target=target,
-        level=level,
-    )
 
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:

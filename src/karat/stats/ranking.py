@@ -59,7 +59,30 @@ def leaderboard(
     check_replicates(replicates, check_level(level))
     if rng is None:
         raise ValueError("rng: is required")
-    sides = _sides(values, clusters)
+    if not isinstance(values, Mapping):
+        values = {str(place): column for place, column in enumerate(values, start=1)}
+    if not values:
+        raise ValueError("values: must hold a condition")
+    listed = {name: columns(f"values of {name}", column) for name, column in values.items()}
+    if isinstance(clusters, Mapping):
+        if clusters.keys() != listed.keys():
+            raise ValueError("clusters: must be given for the same conditions as values")
+        sides = {name: group(column, clusters[name]) for name, column in listed.items()}
+    else:
+        sizes = {column.size for column in listed.values()}
+        if len(sizes) > 1:
+            raise ValueError(
+                "values: must be equally many for every condition, or give clusters by condition"
+            )
+
+        if clusters is None:
+            questions = None
+        elif isinstance(clusters, np.ndarray):
+            questions = clusters.tolist()
+        else:
+            questions = list(clusters)
+
+        sides = {name: group(column, questions) for name, column in listed.items()}
     answered = {name: answered_means(side) for name, side in sides.items()}
     asked = dict.fromkeys(label for side in sides.values() for label in side.labels)
     shared = []
@@ -95,35 +118,6 @@ def leaderboard(
         if len(shared) < 2
         else None,
     )
-
-
-def _sides(
-    values: Mapping[str, Iterable[object]] | Sequence[Iterable[object]], clusters: Many | None
-) -> dict[str, Groups]:
-    if not isinstance(values, Mapping):
-        values = {str(place): column for place, column in enumerate(values, start=1)}
-    if not values:
-        raise ValueError("values: must hold a condition")
-    listed = {name: columns(f"values of {name}", column) for name, column in values.items()}
-    if isinstance(clusters, Mapping):
-        if clusters.keys() != listed.keys():
-            raise ValueError("clusters: must be given for the same conditions as values")
-        return {name: group(column, clusters[name]) for name, column in listed.items()}
-
-    sizes = {column.size for column in listed.values()}
-    if len(sizes) > 1:
-        raise ValueError(
-            "values: must be equally many for every condition, or give clusters by condition"
-        )
-
-    if clusters is None:
-        questions = None
-    elif isinstance(clusters, np.ndarray):
-        questions = clusters.tolist()
-    else:
-        questions = list(clusters)
-
-    return {name: group(column, questions) for name, column in listed.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

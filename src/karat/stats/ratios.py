@@ -196,7 +196,8 @@ def ratio_interval(
     if sources_of is None:
         over = _over_clusters(kept, level)
     else:
-        over = _over_sources(kept, sources_of, level)
+        mean = _by_source(kept.ratio, kept.scores(), kept.shares, sources_of, level=level)
+        over = replace(mean, value=kept.ratio, observations=int(kept.counts.sum()))
 
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
     naive = _naive_se(kept)
@@ -235,11 +236,6 @@ def _over_clusters(kept: Sums, level: float) -> Interval:
         reason = "one cluster holds more than half of the values"
 
     return bare.with_error(se, clusters - 1, reason)
-
-
-def _over_sources(kept: Sums, sources: Codes, level: float) -> Interval:
-    over = _by_source(kept.ratio, kept.scores(), kept.shares, sources, level=level)
-    return replace(over, value=kept.ratio, observations=int(kept.counts.sum()))
 
 
 def _naive_se(sums: Sums) -> float:

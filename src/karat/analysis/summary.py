@@ -160,11 +160,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     elif (part := kind.analyse(given)) is not None:
         parts, head = {info.kind: part}, part.headline()
 
-    if kind.compared:
-        compared = figures.compared
-    else:
-        compared = ()
-
+    compared = figures.compared if kind.compared else ()
     contexts, tools, confusions = _use(given, compared)
     widened = run.widened_info()
     problems: tuple[ServerProblem, ...] = ()

@@ -30,7 +30,7 @@ from karat.documents.answers import (
     usual_id,
 )
 from karat.documents.batches import Table
-from karat.documents.columns import Column, Row, columns_of, paths_in
+from karat.documents.columns import Row, columns_of, paths_in
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
@@ -97,7 +97,26 @@ def score_answers(
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     if kind is None and (agent.repetitions > 1 or len(agent.conditions) > 1):
-        output.say(_groups(rows, experiment, agent))
+        options = experiment.agent.options
+        ids, conditions, said = (
+            _listed(options[key]) for key in ("id_key", "condition_key", "answer_key")
+        )
+        text = f"one question: the same {' and '.join(ids)}"
+        if len(agent.conditions) > 1:
+            if len(said) > 1:
+                column = "each answer column"
+            else:
+                column = " and ".join(conditions)
+
+            text += f"; conditions: {column} ({some_of(agent.conditions)})"
+
+        if agent.repetitions > 1:
+            text += f"; up to {agent.repetitions} repetitions"
+            hint = like_conditions(rows.table, [*ids, *conditions], used={*said, *conditions})
+            if hint is not None:
+                text += f"\n{hint}"
+
+        output.say(text)
     dataset = experiment.load_dataset()
     hint = cluster_hint(dataset, "score with --cluster")
     if hint is not None:
@@ -156,30 +175,6 @@ class _FileRows:
         self._rows = None
 
 
-def _groups(rows: _FileRows, experiment: Experiment, agent: _RecordedAgent) -> str:
-    """Which rows belong together, for a file with several answers to a question."""
-    options = experiment.agent.options
-    ids, conditions, said = (
-        _listed(options[key]) for key in ("id_key", "condition_key", "answer_key")
-    )
-    text = f"one question: the same {' and '.join(ids)}"
-    if len(agent.conditions) > 1:
-        if len(said) > 1:
-            column = "each answer column"
-        else:
-            column = " and ".join(conditions)
-
-        text += f"; conditions: {column} ({some_of(agent.conditions)})"
-
-    if agent.repetitions > 1:
-        text += f"; up to {agent.repetitions} repetitions"
-        hint = like_conditions(rows.table, [*ids, *conditions], used={*said, *conditions})
-        if hint is not None:
-            text += f"\n{hint}"
-
-    return text
-
-
 def _listed(columns: str | Sequence[str] | None) -> list[str]:
     if isinstance(columns, str):
         return [columns]
@@ -208,7 +203,46 @@ def experiment_of_answers(
     read from the column that holds the ids of the answers.
     """
     settings = answers.settings
-    keys = _keys_of_answers(rows, answers, wanted, kind)
+    file = rows.path
+    form = None if kind is None else kinds.of(kind).answer_file
+    columns = mapped_columns(answers.columns, option=None if form is None else form.option)
+    dataset, replay = _named_columns(answers)
+    if form is None:
+        of_dataset, of_agent = _grouping_columns(rows, answers, columns)
+        dataset |= of_dataset
+        replay |= of_agent
+
+    if answers.skip_unreadable:
+        dataset["skip"] = "unreadable"
+        if form is None:
+            replay |= {"skip": "unreadable"}
+
+    if answers.cluster is not None:
+        dataset |= {"cluster": answers.cluster}
+
+    scorers: JsonObject = {}  # else the scorer of the dataset's kind
+    if kind is None:
+        dataset |= {"choices": "left_out"}  # nothing is asked
+        scorers = {"judge": {"type": "overlap"}}
+    if wanted:
+        scorers = {"scorers": [], **scorer_keys(wanted)}
+    keys: JsonObject = {
+        "name": file.stem,
+        "dataset": {
+            "path": shown(answers.dataset or file),
+            **dataset,
+            **({} if kind is None else {"kind": kind}),
+        },
+        "agent": {
+            "type": "replay",
+            "path": str(file.absolute()),
+            **replay,
+            **(columns if form is None else {form.option: columns}),
+        },
+        "conditions": {"answers": {}},
+        "execution": {"num_repetitions": 1, "max_failures": _NEVER},
+        **scorers,
+    }
     _set(keys, settings)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
@@ -296,50 +330,6 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
     return type(answers)(**vars(answers) | changed)
 
 
-def _keys_of_answers(
-    rows: _FileRows, answers: Answers, wanted: Scorers, kind: str | None
-) -> JsonObject:
-    file = rows.path
-    form = None if kind is None else kinds.of(kind).answer_file
-    columns = mapped_columns(answers.columns, option=None if form is None else form.option)
-    dataset, agent = _named_columns(answers)
-    if form is None:
-        of_dataset, of_agent = _grouping_columns(rows, answers, columns)
-        dataset |= of_dataset
-        agent |= of_agent
-
-    if answers.skip_unreadable:
-        dataset["skip"] = "unreadable"
-        if form is None:
-            agent |= {"skip": "unreadable"}
-
-    if answers.cluster is not None:
-        dataset |= {"cluster": answers.cluster}
-
-    judge: JsonObject = {}  # the scorer of the dataset's kind
-    if kind is None:
-        dataset |= {"choices": "left_out"}  # nothing is asked
-        judge = {"judge": {"type": "overlap"}}
-
-    return {
-        "name": file.stem,
-        "dataset": {
-            "path": shown(answers.dataset or file),
-            **dataset,
-            **({} if kind is None else {"kind": kind}),
-        },
-        "agent": {
-            "type": "replay",
-            "path": str(file.absolute()),
-            **agent,
-            **(columns if form is None else {form.option: columns}),
-        },
-        "conditions": {"answers": {}},
-        "execution": {"num_repetitions": 1, "max_failures": _NEVER},
-        **({"scorers": [], **scorer_keys(wanted)} if wanted else judge),
-    }
-
-
 class _RecordedAgent(Protocol):
     """What this module needs of the agent that replays the answers."""
 
@@ -412,7 +402,33 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
 
     result = assign(columns, door="results", file=file.name, named=named)
     if isinstance(result, Undecided):
-        raise BadOption(_asked_for(result, named), _choices_of(file, result, columns))
+        lines = []
+        for reading in result.readings:
+            flags = []
+            for role in _NEEDED:
+                flags += [f"--{role} {quote(path)}" for path in reading.roles.get(role, ())]
+            if flags:
+                lines.append(f"  {' '.join(flags)}")
+
+        if lines:
+            first = f"the columns of {file} can be read in several ways; say one:"
+            choices = "\n".join([first, *lines, *examples(result, columns)])
+        else:
+            listed = some_of(paths_in(columns), most=12) or "none"
+            choices = (
+                f"say which columns of {file} hold the question, the golden answer and the answer "
+                f"(it has: {listed}); if the questions and golden answers are in another file, "
+                f"name it with --dataset"
+            )
+
+        open_roles = []
+        for role in _NEEDED:
+            different = {reading.roles.get(role, ()) for reading in result.readings}
+            if role not in named and len(different) != 1:
+                open_roles.append(role)
+
+        # The option that decides what the file leaves open
+        raise BadOption(f"--{open_roles[0] if open_roles else 'answer'}", choices)
     used: list[tuple[str, str]] = []
     for role, what in _NEEDED.items():
         paths = result.roles.get(role, ())
@@ -450,38 +466,6 @@ _NEEDED: Mapping[Role, str] = {
     "golden": "the golden answer",
     "answer": "the answer to score",
 }
-
-
-def _asked_for(result: Undecided, named: Mapping[Role, object]) -> str:
-    """The option that decides what a file leaves open."""
-    for role in _NEEDED:
-        different = {reading.roles.get(role, ()) for reading in result.readings}
-        if role not in named and len(different) != 1:
-            return f"--{role}"
-
-    return "--answer"
-
-
-def _choices_of(file: Path, result: Undecided, columns: Mapping[str, Column]) -> str:
-    """What the options can be, a line each."""
-    lines = []
-    for reading in result.readings:
-        options = []
-        for role in _NEEDED:
-            options += [f"--{role} {quote(path)}" for path in reading.roles.get(role, ())]
-        if options:
-            lines.append(f"  {' '.join(options)}")
-
-    if lines:
-        first = f"the columns of {file} can be read in several ways; say one:"
-        return "\n".join([first, *lines, *examples(result, columns)])
-
-    listed = some_of(paths_in(columns), most=12) or "none"
-    return (
-        f"say which columns of {file} hold the question, the golden answer and the answer "
-        f"(it has: {listed}); if the questions and golden answers are in another file, name it "
-        f"with --dataset"
-    )
 
 
 def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:

@@ -241,10 +241,6 @@ def _size(*parts: DatasetPart) -> str:
     return ", ".join(formats.plural(count, noun) for noun, count in counts.items())
 
 
-def _server_faults(servers: Sequence[CheckedServer]) -> list[str]:
-    return [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
-
-
 def check(
     experiment: Experiment,
     *,
@@ -283,12 +279,18 @@ def check(
         asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
         problems += [f"{judge.judge}: {judge.fault}" for judge in asked if judge.fault]
     servers = _servers(selected, started)
-    problems += _server_faults(servers)
+    problems += [
+        f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault
+    ]
     turns = sum(len(sample.turns) for sample in samples)
     judges = [scorer.info for scorer in scorers if not scorer.info.offline]
     judge_calls = sum(_calls(judge, selected) for judge in judges)
     metrics = [metric for one in scorers for metric in one.info.metrics]
     execution = experiment.execution
+    first_row = None
+    if dataset.understood is not None:
+        first_row = dataset.understood.masked(Redactor(experiment.secrets))
+
     return Checked(
         file=str(experiment.path or ""),
         name=experiment.name,
@@ -323,15 +325,9 @@ def check(
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
-        first_row=_first_row(experiment, dataset),
+        first_row=first_row,
         taken=tuple(taken),
     )
-
-
-def _first_row(experiment: Experiment, dataset: Dataset) -> Understood | None:
-    if dataset.understood is None:
-        return None
-    return dataset.understood.masked(Redactor(experiment.secrets))
 
 
 def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedCondition:

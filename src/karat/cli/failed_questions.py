@@ -47,7 +47,14 @@ def write_failed(
         raise BadOption("--enough", f"run {summary.run} has no scores")
 
     failed = failed_questions(folder, summary, info, limit)
-    known = _known(to, dataset)
+    known: dict[str, str] = {}
+    for path in (to, dataset):
+        if path is None or (path is to and not (path.exists() and path.stat().st_size)):
+            continue
+        kind = plugins.build(plugins.find("kinds", "golden"), {}).without_answers()
+        for sample in kind.load(path).samples:
+            known.setdefault(_key(sample.turns[-1].question), f"{path}, {sample.id}")
+
     new: dict[str, FailedQuestion] = {}
     there: dict[str, str] = {}  # sample → where its question is
     for question in failed.questions:
@@ -99,19 +106,6 @@ def write_failed(
 def _key(question: str) -> str:
     """The same for questions that differ only in spaces and capitals."""
     return " ".join(question.casefold().split())
-
-
-def _known(to: Path | None, dataset: Path | None) -> dict[str, str]:
-    """The questions in the files → where they are. Raises BadDataset."""
-    found: dict[str, str] = {}
-    for path in (to, dataset):
-        if path is None or (path is to and not (path.exists() and path.stat().st_size)):
-            continue
-        kind = plugins.build(plugins.find("kinds", "golden"), {}).without_answers()
-        for sample in kind.load(path).samples:
-            found.setdefault(_key(sample.turns[-1].question), f"{path}, {sample.id}")
-
-    return found
 
 
 def _append(to: Path, text: str) -> None:

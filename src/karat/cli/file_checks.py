@@ -20,7 +20,6 @@ from karat.documents.rows import has_key
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import OUTPUT_FORMAT, clean, plural
-from karat.kinds import Kind
 
 _OF_DATASETS = {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
 _OF_EXPERIMENTS = ("agent", "conditions", "dataset", "execution")
@@ -35,10 +34,52 @@ def check_file(
     for kind in kinds.installed().values():
         target = kind.check_target(source.file)
         if target is not None:
-            return _dataset(kind, target, source, chosen, ask=ask, output=output)
+            _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
+            with aside():
+                checked = plugins.build(
+                    kind, dataset_options(kind, source.settings), folder=Path.cwd()
+                ).check(target)
 
-    if _is_dataset(source.file):
-        return _rows(source, chosen, ask=ask, output=output)
+            if checked.was_read or output.as_json:
+                output.result(str(checked), checked)
+            if checked.faults:
+                faults = [
+                    Fault(place=fault.place, message=fault.message, line=fault.line)
+                    for fault in checked.faults
+                ]
+                raise BadDataset(checked.path, faults)
+
+            output.say(*(f"warning: {text}" for text in checked.warnings))
+            output.complain(*checked.problems)
+            return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
+
+    ending = source.file.suffix.lower()
+    if ending in _OF_DATASETS or source.file.name.lower().endswith(".gz"):
+        is_dataset = True
+    elif ending not in (".json", ".yaml", ".yml") or not source.file.is_file():
+        is_dataset = False
+    else:
+        is_dataset = not has_key(source.file, _OF_EXPERIMENTS)
+
+    if is_dataset:
+        name = kinds.kind_of(source.file)
+        kind = kinds.of(name)
+        _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
+        with aside():
+            options = dataset_options(kind, source.settings)
+            dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
+
+        checked = CheckedDataset(
+            file=str(source.file),
+            kind=name,
+            sha256=dataset.sha256,
+            samples=len(dataset.samples),
+            first_row=dataset.understood,
+            warnings=dataset.warnings,
+        )
+        output.result(str(checked), checked)
+        output.say(*(f"warning: {text}" for text in checked.warnings))
+        return Exit.DONE
 
     def checked_experiment() -> Exit:
         say = output.say if start else None
@@ -73,38 +114,6 @@ class CheckedDataset(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(lines) + "\n"
 
 
-def _is_dataset(path: Path) -> bool:
-    """Whether a file holds rows: by its ending, or because it has no key of an experiment."""
-    ending = path.suffix.lower()
-    if ending in _OF_DATASETS or path.name.lower().endswith(".gz"):
-        return True
-    if ending not in (".json", ".yaml", ".yml") or not path.is_file():
-        return False
-    return not has_key(path, _OF_EXPERIMENTS)
-
-
-def _rows(source: File, chosen: Chosen, *, ask: bool, output: Output) -> Exit:
-    """Checks a file of questions: how its columns are understood, and every fault."""
-    name = kinds.kind_of(source.file)
-    kind = kinds.of(name)
-    _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
-    with aside():
-        options = dataset_options(kind, source.settings)
-        dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
-
-    checked = CheckedDataset(
-        file=str(source.file),
-        kind=name,
-        sha256=dataset.sha256,
-        samples=len(dataset.samples),
-        first_row=dataset.understood,
-        warnings=dataset.warnings,
-    )
-    output.result(str(checked), checked)
-    output.say(*(f"warning: {text}" for text in checked.warnings))
-    return Exit.DONE
-
-
 def _refuse_of_experiments(source: File, chosen: Chosen, *, ask: bool, noun: str) -> None:
     """Raises BadOption for options that only an experiment file has."""
     flags = {
@@ -116,32 +125,3 @@ def _refuse_of_experiments(source: File, chosen: Chosen, *, ask: bool, noun: str
     for flag, value in {**flags, "--env-file": source.env_file}.items():
         if value:
             raise BadOption(flag, f"is for an experiment file; this is a {noun}")
-
-
-def _dataset(
-    kind: type[Kind],
-    path: Path,
-    source: File,
-    chosen: Chosen,
-    *,
-    ask: bool,
-    output: Output,
-) -> Exit:
-    _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
-    with aside():
-        checked = plugins.build(
-            kind, dataset_options(kind, source.settings), folder=Path.cwd()
-        ).check(path)
-
-    if checked.was_read or output.as_json:
-        output.result(str(checked), checked)
-    if checked.faults:
-        faults = [
-            Fault(place=fault.place, message=fault.message, line=fault.line)
-            for fault in checked.faults
-        ]
-        raise BadDataset(checked.path, faults)
-
-    output.say(*(f"warning: {text}" for text in checked.warnings))
-    output.complain(*checked.problems)
-    return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING

@@ -78,7 +78,19 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
     """
     rows = [row for _, row in kinds.read_rows(file).rows]
     columns = columns_of(rows)
-    theirs = _keys_of_samples(samples)
+    theirs: dict[str | None, dict[str, Sample]] = {}  # None: by the number of the sample
+    for key in dict.fromkeys(key for sample in samples[:100] for key in sample.metadata):
+        by_id: dict[str, Sample] = {}
+        for sample in samples:
+            value = sample.metadata.get(key)
+            if isinstance(value, (str, int)) and not isinstance(value, bool):
+                by_id[str(value)] = sample
+
+        if len(by_id) == len(samples) and _is_id(key):
+            theirs[key] = by_id
+
+    if not theirs:
+        theirs[None] = {sample.id: sample for sample in samples}
     joins = []
     named = [path for path in columns if "." not in path and (_is_id(path) or path in theirs)]
     for path in named:
@@ -112,26 +124,6 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
 
     _check_questions(file, best, rows, columns, theirs[best.dataset])
     return best
-
-
-def _keys_of_samples(samples: Sequence[Sample]) -> dict[str | None, dict[str, Sample]]:
-    """Column of the dataset → id → its sample, for columns that tell all samples apart; None: its
-    number.
-    """
-    found: dict[str | None, dict[str, Sample]] = {}
-    for name in dict.fromkeys(key for sample in samples[:100] for key in sample.metadata):
-        by_id: dict[str, Sample] = {}
-        for sample in samples:
-            value = sample.metadata.get(name)
-            if isinstance(value, (str, int)) and not isinstance(value, bool):
-                by_id[str(value)] = sample
-
-        if len(by_id) == len(samples) and _is_id(name):
-            found[name] = by_id
-
-    if not found:
-        found[None] = {sample.id: sample for sample in samples}
-    return found
 
 
 def _is_id(name: str) -> bool:

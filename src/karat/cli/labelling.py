@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from karat import api
-from karat.analysis import Summary
 from karat.analysis.calibration import calibrated, draw_answers, metrics_for_people
 from karat.analysis.label_sheet import read_sheet, scale_of, write_sheet
 from karat.cli.ending import Exit
@@ -24,7 +23,6 @@ from karat.errors import BadOption
 from karat.exports import save
 from karat.formats import OUTPUT_FORMAT, clean, plural
 from karat.installation import shown_path
-from karat.journal import RunFolder
 from karat.journal.calibration import add_calibration, read_calibrations
 
 
@@ -38,7 +36,38 @@ def compare_with_people(
     folder = api.open(run, results=results, to_write=True)
     summary = api.summarize(folder)
     if labels is not None:
-        output.say(*_keep(folder, summary, labels, asked.who))
+        who = asked.who
+        if who is None:
+            with suppress(OSError, KeyError):  # an account without a name
+                who = getpass.getuser()
+
+        name = " ".join(clean(who or "").split())[:60].strip()
+        if not name:
+            raise BadOption("--who", "say who filled in the sheet")
+        kept = read_calibrations(folder)
+        scores, left_out = read_sheet(labels, kept, summary.metrics, who=name)
+        before = [kept.scores.get(row.draw, {}).get(row.trial, {}).get(name, {}) for row in scores]
+        new = [row for row, old in zip(scores, before, strict=True) if {**old, **row.scores} != old]
+        changed = sum(
+            bool(old) and {**row.scores, **old} != {**old, **row.scores}
+            for row, old in zip(scores, before, strict=True)
+        )
+        if new:
+            add_calibration(folder, new)
+        lines = [
+            (
+                f"{plural(len(new), 'labelled answer')} by '{name}' saved, "
+                f"{len(scores) - len(new)} saved before"
+            ),
+            *left_out,
+        ]
+        if changed:
+            lines.append(
+                f"warning: {plural(changed, 'answer')} had other scores by '{name}', which these "
+                f"replace; another person's sheet needs --who NAME"
+            )
+
+        output.say(*lines)
     calibration = calibrated(
         folder,
         summary,
@@ -106,38 +135,3 @@ def draw_for_people(run: str, asked: Drawing, *, results: Path, output: Output) 
         )
 
     return Exit.DONE
-
-
-def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> list[str]:
-    """Saves the new scores of a sheet, and returns what was saved, in words."""
-    if who is None:
-        with suppress(OSError, KeyError):  # an account without a name
-            who = getpass.getuser()
-
-    name = " ".join(clean(who or "").split())[:60].strip()
-    if not name:
-        raise BadOption("--who", "say who filled in the sheet")
-    kept = read_calibrations(run)
-    scores, left_out = read_sheet(labels, kept, summary.metrics, who=name)
-    before = [kept.scores.get(row.draw, {}).get(row.trial, {}).get(name, {}) for row in scores]
-    new = [row for row, old in zip(scores, before, strict=True) if {**old, **row.scores} != old]
-    changed = sum(
-        bool(old) and {**row.scores, **old} != {**old, **row.scores}
-        for row, old in zip(scores, before, strict=True)
-    )
-    if new:
-        add_calibration(run, new)
-    lines = [
-        (
-            f"{plural(len(new), 'labelled answer')} by '{name}' saved, {len(scores) - len(new)} "
-            f"saved before"
-        ),
-        *left_out,
-    ]
-    if changed:
-        lines.append(
-            f"warning: {plural(changed, 'answer')} had other scores by '{name}', which these "
-            f"replace; another person's sheet needs --who NAME"
-        )
-
-    return lines

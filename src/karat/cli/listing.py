@@ -80,16 +80,31 @@ def family(name: str) -> Listing:
     """Every installed plug-in of a family."""
     if name in _TEXTS:
         return Listing(family=name, plugins=tuple(_TEXTS[name]()))
-    described = (
-        Listed(
-            family=name,
-            name=plugin.name,
-            summary=plugin.summary,
-            source=plugin.source,
-            options=_options(plugin),
+    described = []
+    for plugin in plugins.describe(name):
+        options = []
+        required = plugin.options.get("required", ())
+        for option, about in plugin.options.get("properties", {}).items():
+            options.append(
+                Option(
+                    name=option,
+                    type=_type(about),
+                    required=option in required,
+                    default=about.get("default"),
+                    description=about.get("description", ""),
+                )
+            )
+
+        described.append(
+            Listed(
+                family=name,
+                name=plugin.name,
+                summary=plugin.summary,
+                source=plugin.source,
+                options=tuple(options),
+            )
         )
-        for plugin in plugins.describe(name)
-    )
+
     return Listing(family=name, plugins=tuple(described))
 
 
@@ -145,21 +160,6 @@ def _presets() -> list[Listed]:
 
 _TEXTS = {"rubrics": _rubrics, "presets": _presets}
 """Families of texts, which have no options."""
-
-
-def _options(plugin: plugins.Description) -> tuple[Option, ...]:
-    properties: dict[str, JsonObject] = plugin.options.get("properties", {})
-    required = set(plugin.options.get("required", ()))
-    return tuple(
-        Option(
-            name=name,
-            type=_type(about),
-            required=name in required,
-            default=about.get("default"),
-            description=about.get("description", ""),
-        )
-        for name, about in properties.items()
-    )
 
 
 def _type(about: JsonObject) -> str:

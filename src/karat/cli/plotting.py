@@ -95,28 +95,27 @@ def draw(
                     msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n"
                 )
 
-        paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
+        paths = []
+        for name, content in files.items():
+            path = folder / name
+            paths.append(str(path))
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            except OSError as error:
+                raise BadOption(
+                    "--out", f"cannot write {error.filename or path}: {error.strerror}"
+                ) from error
+
         output.say(f"{chart.name}: {chart.title}")
         drawings.append(
             Drawn(
                 name=chart.name,
                 title=chart.title,
-                paths=paths,
+                paths=tuple(paths),
                 columns=chart.columns,
                 rows=chart.rows,
             )
         )
 
     return Plotted(charts=tuple(drawings))
-
-
-def _written(path: Path, content: bytes) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise BadOption(
-            "--out", f"cannot write {error.filename or path}: {error.strerror}"
-        ) from error
-
-    return path

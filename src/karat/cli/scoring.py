@@ -69,7 +69,22 @@ def score_run(
     secrets = {**secrets_of(run), **named, **_keys_of(specs)}
     keep_hidden(secrets)
     redact = Redactor(secrets)
-    output.say(*(f"warning: {redact(text)}" for text in _advice(run, specs)))
+
+    asked = {key: choice.value for key, choice in run.info.experiment.items()}
+    agents = {
+        str(value)
+        for key, value in asked.items()
+        if value
+        and (
+            key == "agent.model" or (key.startswith("conditions.") and key.endswith(".agent.model"))
+        )
+    }
+    advice = []
+    for spec in specs:
+        for key, message in judge_advice(spec.options, agents):
+            advice.append(f"{spec.name}.{key}: {message}")
+
+    output.say(*(f"warning: {redact(text)}" for text in advice))
     with trusted(run):
         execution = execution_of(run)
         planned = plan_of(run).trials
@@ -127,25 +142,6 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         )
 
     return own_scorers(run), {}
-
-
-def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
-    """Advice as for an experiment file, about the models that gave the run's answers."""
-    asked = {key: choice.value for key, choice in run.info.experiment.items()}
-    agents = {
-        str(value)
-        for key, value in asked.items()
-        if value
-        and (
-            key == "agent.model" or (key.startswith("conditions.") and key.endswith(".agent.model"))
-        )
-    }
-    found = []
-    for spec in specs:
-        for key, message in judge_advice(spec.options, agents):
-            found.append(f"{spec.name}.{key}: {message}")
-
-    return found
 
 
 def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:

@@ -206,19 +206,21 @@ def _framed(rows: Iterable[Sequence[str]]) -> list[bytes]:
 def _trials(samples: Sequence[Sample], cells: Sequence[_Cell], *, first: int) -> list[Trial]:
     """The trials of these samples. `first`: the number of the first one."""
     trials = list[Trial]()
-    begins = _framed((sample.id, sample.digest) for sample in samples)
+    begins = _framed([(sample.id, sample.digest) for sample in samples])
+    index = first
     for sample, begin in zip(samples, begins, strict=True):
         for condition, repetition, end in cells:
             name = blake2b(begin + end, digest_size=12).hexdigest()
             trial = Trial(
                 id=name,
-                index=first + len(trials),
+                index=index,
                 sample=sample,
                 condition=condition,
                 repetition=repetition,
                 seed=int(name[:8], 16),
             )
             trials.append(trial)
+            index += 1
 
     return trials
 

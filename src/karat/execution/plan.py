@@ -7,7 +7,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -97,31 +97,26 @@ class Plan:
         return counts
 
     def __iter__(self) -> Iterator[Trial]:
-        return chain.from_iterable(self._blocks())
-
-    def _blocks(self) -> Iterator[list[Trial]]:
-        """The trials of some samples at a time, so that one more trial costs little."""
-        index = 0
         cells = list[_Cell]()
         for repetition in range(self.repetitions):
             for condition in self.conditions:
                 cells.append((condition, repetition, end_of_id(condition, repetition)))
 
-        samples = iter(self.samples)
-        size = max(1, _BLOCK // max(1, len(cells)))
-        while some := [*islice(samples, size)]:
-            trials = _trials(some, cells, index)
-            index += len(trials)
-            if self.shard is not None:
-                trials = [trial for trial in trials if self.shard.has(trial.id)]
-            yield trials
+        # Those of some samples at a time, so that one more trial costs little.
+        samples, size = iter(self.samples), max(1, _BLOCK // max(1, len(cells)))
+        blocks = zip(count(0, size * len(cells)), iter(lambda: [*islice(samples, size)], []))
+        trials = chain.from_iterable(_trials(some, cells, first=first) for first, some in blocks)
+        shard = self.shard
+        if shard is None:
+            return trials
+        return (trial for trial in trials if shard.has(trial.id))
 
     def __getitem__(self, index: int) -> Trial:
         rest, at = divmod(index, len(self.conditions))
         sample, repetition = divmod(rest, self.repetitions)
         condition = self.conditions[at]
         cell = condition, repetition, end_of_id(condition, repetition)
-        return _trials([self.samples[sample]], [cell], index)[0]
+        return _trials([self.samples[sample]], [cell], first=index)[0]
 
 
 def plan(
@@ -208,22 +203,24 @@ def _framed(rows: Iterable[Sequence[str]]) -> list[bytes]:
     return framed
 
 
-def _trials(samples: Sequence[Sample], cells: Sequence[_Cell], index: int) -> list[Trial]:
-    """The trials of these samples, numbered from `index` on."""
+def _trials(samples: Sequence[Sample], cells: Sequence[_Cell], *, first: int) -> list[Trial]:
+    """The trials of these samples. `first`: the number of the first one."""
     trials = list[Trial]()
-    begins = _framed((sample.id, sample.digest) for sample in samples)
+    begins = _framed([(sample.id, sample.digest) for sample in samples])
+    index = first
     for sample, begin in zip(samples, begins, strict=True):
         for condition, repetition, end in cells:
             name = blake2b(begin + end, digest_size=12).hexdigest()
             trial = Trial(
                 id=name,
-                index=index + len(trials),
+                index=index,
                 sample=sample,
                 condition=condition,
                 repetition=repetition,
                 seed=int(name[:8], 16),
             )
             trials.append(trial)
+            index += 1
 
     return trials
 

@@ -289,7 +289,22 @@ def refuse_changes(
     if has_scored or (info.scorers and not scorers):
         use = f"`karat score {folder.path} --judge …` (or --scorer)"
         remedy = f"To score the answers that are there in another way, use {use}."
-        raise ResumeRefused(path, list(_changed_scorers(info.scorers, scorers)), remedy)
+        old = {scorer.name: scorer for scorer in info.scorers}
+        asked = {scorer.name: scorer for scorer in scorers}
+        for name in dict.fromkeys([*old, *asked]):
+            if name not in asked:
+                changes.append(f"the scorer '{name}' is gone")
+            elif name not in old:
+                changes.append(f"the scorer '{name}' is new")
+            elif old[name].type != asked[name].type:
+                types = f"its type was {old[name].type}, is {asked[name].type}"
+                changes.append(f"the scorer '{name}' changed: {types}")
+            elif old[name].scoring != asked[name].scoring:
+                differences = _differences(old[name].options, asked[name].options)
+                how = differences or ": its rubric or its rule is another"
+                changes.append(f"the scorer '{name}' changed{how}")
+
+        raise ResumeRefused(path, changes, remedy)
 
 
 def new_scorers(folder: RunFolder, scorers: Sequence[ScorerInfo]) -> tuple[ScorerInfo, ...]:
@@ -336,23 +351,6 @@ def _some(ids: Sequence[str]) -> str:
         more = ""
 
     return f"sample{'s' if len(ids) > 1 else ''} {shown}{more}"
-
-
-def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) -> Iterator[str]:
-    old = {scorer.name: scorer for scorer in before}
-    new = {scorer.name: scorer for scorer in now}
-    for name in dict.fromkeys([*old, *new]):
-        if name not in new:
-            yield f"the scorer '{name}' is gone"
-        elif name not in old:
-            yield f"the scorer '{name}' is new"
-        elif old[name].type != new[name].type:
-            yield f"the scorer '{name}' changed: its type was {old[name].type}, is {new[name].type}"
-        elif old[name].scoring != new[name].scoring:
-            differences = _differences(old[name].options, new[name].options)
-            yield (
-                f"the scorer '{name}' changed{differences or ': its rubric or its rule is another'}"
-            )
 
 
 def _differences(

@@ -507,7 +507,14 @@ class _Part:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
 
-        samples = self._widen_samples()
+        # samples.jsonl has every sample that a part of the run planned, in the dataset's order.
+        present = {sample.id for sample in self.folder.samples()}
+        wanted = present | {sample.id for sample in self.selected.samples}
+        if wanted != present:
+            in_order = _in_file_order(self.whole.samples)
+            samples = (sample for sample in in_order if sample.id in wanted)
+            self.folder.write_samples(samples, redact=self.redact)
+
         kept = self._widen_kept()
         known = self.folder.widened_info().servers
         changed = tuple(server_changes(known, servers))
@@ -519,11 +526,15 @@ class _Part:
             *(server for server in servers if server.name not in names),
         )
         scorers = new_scorers(self.folder, [used.info for used in self.scorers])
-        await self.journal.append(
-            resumed(
-                "run", self.selected, samples=samples, kept=kept, servers=others, scorers=scorers
-            )
+        event = resumed(
+            "run",
+            self.selected,
+            samples=len(wanted),
+            kept=kept,
+            servers=others,
+            scorers=scorers,
         )
+        await self.journal.append(event)
 
     def work(
         self,
@@ -550,20 +561,6 @@ class _Part:
             saved_replies=SavedReplies(self.folder, past),
             workspaces=workspaces,
         )
-
-    def _widen_samples(self) -> int:
-        """Completes samples.jsonl: every sample that a part of the run planned, in the dataset's
-        order; how many.
-        """
-        present = {sample.id for sample in self.folder.samples()}
-        wanted = present | {sample.id for sample in self.selected.samples}
-        if wanted != present:
-            samples = (
-                sample for sample in _in_file_order(self.whole.samples) if sample.id in wanted
-            )
-            self.folder.write_samples(samples, redact=self.redact)
-
-        return len(wanted)
 
     def _widen_kept(self) -> tuple[KeptFile, ...]:
         """Files that the run does not keep yet, or that have changed.

@@ -222,26 +222,20 @@ class RunFolder:
 
         if fault is not None:
             raise BadRun(path, f"run.json is damaged ({fault}); restore it from a copy")
-        if look:
-            run._check_head()
-        return run
-
-    def _check_head(self) -> None:
-        first = next(self.lines(), b"")
-        if not first.startswith(b'{"event":"head"'):
-            return
-        head = decode(first, path=str(self.path), number=1)
+        head: Event | None = None
+        first = next(run.lines(), b"") if look else b""
+        if first.startswith(b'{"event":"head"'):
+            head = decode(first, path=str(folder), number=1)
         if isinstance(head, Head) and head.format > FORMAT_VERSION:
             newer = (
                 f"its journal has format {head.format}, this karat reads up to {FORMAT_VERSION}: "
                 f"update karat"
             )
-            raise BadRun(self.path, newer)
+            raise BadRun(folder, newer)
 
-        if isinstance(head, Head) and head.run != self.info.run:
-            raise BadRun(
-                self.path, f"the journal is of run {head.run}, run.json of {self.info.run}"
-            )
+        if isinstance(head, Head) and head.run != run.info.run:
+            raise BadRun(folder, f"the journal is of run {head.run}, run.json of {run.info.run}")
+        return run
 
     @property
     def journal(self) -> Path:

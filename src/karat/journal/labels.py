@@ -211,7 +211,16 @@ def append_events(run: RunFolder, name: str, file_format: int, events: Iterable[
     new = not path.exists()
     fd = open_own(path)
     try:
-        _lock(fd, path)
+        give_up = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > give_up:
+                    raise BadRun(path, "another process keeps writing to it; try again") from error
+                time.sleep(0.01)
+
         codec = Codec()
         end = complete_lines(fd, path)
         if end:
@@ -246,16 +255,3 @@ def _check_head(head: FileHead, run: RunFolder, name: str, newest: int, holds: s
 
     if head.run != run.info.run:
         raise BadRun(where, f"holds {holds} of run {head.run}, this is run {run.info.run}")
-
-
-def _lock(fd: int, path: Path) -> None:
-    give_up = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if time.monotonic() > give_up:
-                raise BadRun(path, "another process keeps writing to it; try again") from error
-            time.sleep(0.01)
-        else:
-            return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, islice, tee
+from itertools import chain, islice
 from typing import Annotated, overload
 
 import msgspec
@@ -109,9 +109,9 @@ def _with_clusters(samples: Iterable[Sample], names: Iterable[str | None]) -> Pa
     return Packed(msgspec.structs.replace(sample, cluster=name) for sample, name in pairs)
 
 
-def folded(texts: Iterable[str]) -> Iterator[str]:
+def folded(texts: Iterable[str]) -> tuple[str, ...]:
     """Each text without differences in case, white space and the marks at its end."""
-    return (" ".join(text.casefold().split()).rstrip("?.! ") for text in texts)
+    return tuple([" ".join(text.casefold().split()).rstrip("?.! ") for text in texts])
 
 
 def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
@@ -120,14 +120,17 @@ def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
     """
     first: dict[Hashable, int] = {}
     found = []
-    ahead, samples = tee(samples)
-    turns = chain.from_iterable(sample.turns for sample in ahead)
-    questions = folded(turn.question for turn in turns)
-    for place, sample in enumerate(samples):
-        asked = (*islice(questions, len(sample.turns)),), sample.materials
-        earlier = first.setdefault(asked, place)
-        if earlier != place:
-            found.append((earlier, place))
+    numbered = enumerate(samples)
+    while block := [*islice(numbered, _BLOCK)]:
+        turns = chain.from_iterable([sample.turns for _, sample in block])
+        questions = folded([turn.question for turn in turns])
+        end = 0
+        for place, sample in block:
+            start, end = end, end + len(sample.turns)
+            asked = questions[start:end], sample.materials
+            earlier = first.setdefault(asked, place)
+            if earlier != place:
+                found.append((earlier, place))
 
     return found
 

@@ -199,13 +199,12 @@ class Golden(Kind):
 
                 # one row may have several questions
                 is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
-                kept = merged.get(sample.id)
                 if is_new and repeated:
                     merged[sample.id] = sample
                 elif is_new:
                     added.append(sample)
-                elif kept is not None and _asks_the_same(kept, sample):
-                    other = sample.metadata
+                elif repeated and _asks_the_same(merged[sample.id], sample):
+                    kept, other = merged[sample.id], sample.metadata
                     same = {
                         key: value
                         for key, value in kept.metadata.items()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, ToolCall, Trial, Turn, Usage
 from karat.redact import Redactor
-from karat.testing.mcp_server import serving, stdio_server
+from karat.testing.mcp_server import stdio_server
 from karat.testing.models import ModelServer, serve
 
 SEARCH = {"tool_calls": [{"name": "search", "arguments": {"query": "lamp"}}]}
@@ -83,19 +82,12 @@ def ask(tmp_path: Path) -> Asking:
     return Asking(tmp_path)
 
 
-@contextmanager
-def mcp_server(transport: str) -> Iterator[McpServer]:
-    if transport == "stdio":
-        yield stdio_server()
-    else:
-        with serving(transport) as url:
-            yield McpServer(name="scripted", type=transport, url=url)
-
-
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
 @pytest.mark.parametrize("api", APIS)
-def test_a_model_calls_a_tool_and_answers_from_it(ask: Asking, api: str, transport: str) -> None:
+def test_a_model_calls_a_tool_and_answers_from_it(
+    ask: Asking, shared_server: Callable[[str], str], api: str, transport: str
+) -> None:
     script = [
         {
             "say": [
@@ -104,7 +96,11 @@ def test_a_model_calls_a_tool_and_answers_from_it(ask: Asking, api: str, transpo
             ]
         }
     ]
-    with serve(script) as server, mcp_server(transport) as tools:
+    if transport == "stdio":
+        tools = stdio_server()
+    else:
+        tools = McpServer(name="scripted", type=transport, url=shared_server(transport))
+    with serve(script) as server:
         (reply,) = ask(ask.options(server, api), servers=(tools,))
         asked = server.requests
     assert LAMP in reply.text

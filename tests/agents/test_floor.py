@@ -23,17 +23,22 @@ LAMPS = "# Lamps\n\nA lamp is lit with a match. It burns for six hours.\n\nKeep 
 
 
 def ask(tmp_path: Path, question: str, *servers: McpServer, prompt: str | None = None, **options) -> Reply:
+    (reply,) = ask_each(tmp_path, [question], *servers, prompt=prompt, **options)
+    return reply
+
+
+def ask_each(tmp_path: Path, questions: list[str], *servers: McpServer, prompt: str | None = None, **options):
     condition = Condition(
         name="c", position=0, digest="", agent=AgentSpec(type="floor"), system_prompt=prompt, mcp_servers=servers
     )
-    sample = Sample(id="1", position=0, digest="", turns=(Turn(question=question),))
+    sample = Sample(id="1", position=0, digest="", turns=tuple(Turn(question=question) for question in questions))
 
-    async def story() -> Reply:
+    async def story() -> list[Reply]:
         async with Toolbox(servers, redact=Redactor({}), folder=tmp_path) as toolbox:
             setting = AgentSetting(folder=tmp_path, toolbox=toolbox)
             agent = plugins.build(plugins.find("agents", "floor"), options, setting=setting)
             async with agent.session(condition, sample) as session:
-                return await session.ask(sample.turns[0])
+                return [await session.ask(turn) for turn in sample.turns]
 
     return asyncio.run(story())
 
@@ -117,23 +122,24 @@ def test_a_search_that_fails_or_finds_nothing_is_no_answer(tmp_path):
     assert ask(tmp_path, "lamp", served(tmp_path, empty)).text == NOTHING_FOUND
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    ("result", "first"),
-    [
-        (["one", "two"], "one"),
-        ([{"title": "T", "text": "one"}, {"text": "two"}], "one"),
-        ({"results": [{"url": "u", "snippet": "one"}]}, "one"),
-        ({"title": "T", "content": "one"}, "one"),
-        ([], NOTHING_FOUND),
-        ({"results": []}, NOTHING_FOUND),
-        ({"a": 1, "b": 2}, json.dumps({"a": 1, "b": 2})),
-        (7, "7"),
-    ],
-)
-def test_the_first_of_several_results_in_json(tmp_path, result, first):
-    body = f"@server.tool()\ndef search(query: str) -> str:\n    return {json.dumps(result)!r}"
-    assert ask(tmp_path, "lamp", served(tmp_path, body)).text == first
+FIRST = [
+    (["one", "two"], "one"),
+    ([{"title": "T", "text": "one"}, {"text": "two"}], "one"),
+    ({"results": [{"url": "u", "snippet": "one"}]}, "one"),
+    ({"title": "T", "content": "one"}, "one"),
+    ([], NOTHING_FOUND),
+    ({"results": []}, NOTHING_FOUND),
+    ({"a": 1, "b": 2}, json.dumps({"a": 1, "b": 2})),
+    (7, "7"),
+]
+"""What a search tool returns, and the first result in it."""
+
+
+def test_the_first_of_several_results_in_json(tmp_path):
+    returned = [json.dumps(result) for result, _ in FIRST]
+    body = f"@server.tool()\ndef search(query: str) -> str:\n    return {returned!r}[int(query)]"
+    replies = ask_each(tmp_path, [str(number) for number in range(len(FIRST))], served(tmp_path, body))
+    assert [reply.text for reply in replies] == [first for _, first in FIRST]
 
 
 def tool(name: str, description: str = "", required: tuple[str, ...] = (), **properties: str) -> Tool:

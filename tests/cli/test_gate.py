@@ -7,6 +7,9 @@ import shutil
 from xml.etree import ElementTree
 
 import pytest
+from tests.running_commands import write_experiment
+
+from karat.__main__ import main
 
 FILE_GATE = """
 gate:
@@ -15,12 +18,26 @@ gate:
 """
 
 
-@pytest.fixture
-def with_gate(experiment, karat):
-    """An experiment with thresholds of its own, run."""
+def write_gated(folder):
+    """The experiment, with thresholds of its own."""
+    experiment = write_experiment(folder)
     experiment.write_text(experiment.read_text(encoding="utf-8") + FILE_GATE, encoding="utf-8")
-    assert karat("run", experiment, "-q").code == 0
     return experiment
+
+
+@pytest.fixture(scope="module")
+def gated_results(tmp_path_factory):
+    """The results of that experiment, made once."""
+    folder = tmp_path_factory.mktemp("gated")
+    assert main(["run", str(write_gated(folder)), "--results", str(folder / "results"), "--quiet"]) == 0
+    return folder / "results"
+
+
+@pytest.fixture
+def with_gate(gated_results, here):
+    """An experiment with thresholds of its own, run."""
+    shutil.copytree(gated_results, here / "results")
+    return write_gated(here)
 
 
 def test_passed_failed_and_undecided_have_an_exit_code_each(karat, run):

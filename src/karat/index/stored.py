@@ -82,15 +82,18 @@ def read_index(run: RunFolder, *, at_least: int = LARGE) -> RunIndex:
         index = RunIndex(run)
         index.read()
         if file.possible and not index.open_trials:
-            attributes = {name: getattr(index, name) for name in _Stored.__struct_fields__}
-            rows = {
-                key: _Rows(**{name: getattr(rows, name) for name in _Rows.__struct_fields__})
-                for key, rows in index.scores.items()
-            }
-
-            file.write(_encoder.encode(_Stored(**attributes | {"scores": rows})))
+            file.write(_encoder.encode(_stored(index)))
 
     return index
+
+
+def _stored(index: RunIndex) -> _Stored:
+    attributes = {name: getattr(index, name) for name in _Stored.__struct_fields__}
+    rows = {
+        key: _Rows(**{name: getattr(rows, name) for name in _Rows.__struct_fields__})
+        for key, rows in index.scores.items()
+    }
+    return _Stored(**attributes | {"scores": rows})
 
 
 def _restored(run: RunFolder, data: bytes | None) -> RunIndex | None:

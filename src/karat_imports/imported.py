@@ -130,9 +130,11 @@ def import_results(
         if path.is_dir():
             inside = [file for file in sorted(path.iterdir()) if file.is_file()]
             matching = [file for file in inside if _recognized(importer, file)]
+
         if not matching:
             message = f"holds no file of the format {format_name}"
             raise BadDataset(path, [Fault(place="folder", message=message)])
+
         found += matching
 
     # a file that is named twice is read once
@@ -678,6 +680,7 @@ class _Writer:
         if not self._run.distinct:
             name = self._renamed.get(key, name)
             first = self._first(name if name == trial.sample else key, code ^ place)
+
         if first is not None and first ^ code in self._ends:
             return Sample(id=name, position=0, digest=digest, turns=()), first ^ code
         if first is not None:

@@ -213,6 +213,7 @@ def _known_names() -> str:
     for value, names in _NAMES.items():
         others = ", ".join([name for name in names if name != value][:_SHOWN])
         values.append(f"{value} ({others})" if others else value)
+
     return ", ".join(values)
 
 

@@ -50,6 +50,7 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
             f"MCP server '{name}' changed its tools during the run{how}: answers before and "
             f"after are not alike"
         )
+
     for name, times in Counter(event.server for event in events if event.what == "renewed").items():
         often = formats.plural(times, "time")
         yield (

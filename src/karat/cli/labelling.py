@@ -68,6 +68,7 @@ def compare_with_people(
             )
 
         output.say(*lines)
+
     calibration = calibrated(
         folder,
         summary,

@@ -83,6 +83,7 @@ def advise(
                 ("limits", name),
                 "no agent `chat` and no judge here asks this model, so it limits nothing",
             )
+
     for where, scorer in scorers:
         for key, message in judge_advice(scorer.options, agents):
             reading.warn((*where, key), message)

@@ -164,6 +164,7 @@ class _ClientFile:
                     self._fault(message, "only")
 
                 wanted = None if unknown else [str(name) for name in names]
+
         if wanted is None:
             return None
         servers = {}

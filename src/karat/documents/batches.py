@@ -174,6 +174,7 @@ class CsvCells:
             if ends:
                 numbers = [begins, *(end + 1 for end in ends)]
                 after = numbers.pop()
+
             begins = after
             if [] in table:
                 numbers = [number for number, cells in zip(numbers, table, strict=True) if cells]

@@ -166,6 +166,7 @@ class _Assignment:
                 needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
             elif criterion_type(path) is not None:
                 needed = 0  # each question may have another rule
+
             if column.filled and (given or column.filled >= needed):
                 self._free[path] = column
 
@@ -201,6 +202,7 @@ class _Assignment:
             if not others:
                 return readings[0]
             readings = [*others, *readings]
+
         if not questions:
             asked = "which column is the question"
         elif not goldens:

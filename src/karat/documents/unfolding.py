@@ -108,6 +108,7 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
     if all(isinstance(part, str) for part in parts):
         labels = words[-1] == "predictions" and not any(" " in part for part in parts)
         return words[-1] in _TEXTS and not labels
+
     if not all(isinstance(part, Mapping) for part in parts) or are_messages(parts):
         return False
     first = parts[0]

@@ -149,6 +149,7 @@ class Scoring:
                         seconds=round(monotonic() - clock, 6),
                     )
                 ]
+
             if inspect.isawaitable(result):
                 return result
             verdicts = as_verdicts(result, name=used.info.name, metrics=used.metrics)

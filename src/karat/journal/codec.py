@@ -98,6 +98,7 @@ class Codec:
         if not self._redact.active:
             with suppress(UnicodeEncodeError):
                 return with_checksums(map(self._encode, events))
+
         return with_checksums([self.line(event, checksum=False) for event in events])
 
 
@@ -251,6 +252,7 @@ def checked_lines(
             if plain:
                 yield number, start, content
                 continue
+
             fault = None
             if check and content:
                 fault = checks.fault(content)

@@ -50,6 +50,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
         if os.getppid() != parent:  # it died before we asked
             sys.exit(EXIT_CANNOT_START)
+
     # Python ignores these signals, and the program that replaces it would inherit that.
     for name in ("SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)

@@ -315,6 +315,7 @@ class Toolbox:
             if isinstance(outcome, ToolList):
                 self._hear(outcome)
                 break
+
             wait = again(server, outcome, attempt)
             if wait is None or clock() + wait > deadline:
                 break

@@ -67,6 +67,7 @@ def open_model(
             raise BadOption(
                 _beside(place, "api_key_env"), f"the environment variable {api_key_env} is not set"
             )
+
         key: str | None = env[api_key_env]
     else:  # None: the provider finds one itself, or reports what is missing
         key = env.get(key_variable(named.provider)) or None

@@ -564,6 +564,7 @@ class Call:
                     f"{', '.join(self._failed)}: change the judge, its `output` (schema) or its "
                     f"`max_tokens`, then go on with --resume"
                 )
+
         failed = JudgeFault(
             "bad_output",
             why + hopeless,

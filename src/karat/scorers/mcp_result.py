@@ -159,6 +159,7 @@ class McpResult:
             if as_wanted:
                 return True, ""
             return False, f"the error says {short_json(call.error)}, expected {short_json(wanted)}"
+
         if part == "max_milliseconds":
             if call.milliseconds is None or not isinstance(wanted, (int, float)):
                 return None, "it is not known how long the call took, or may take"

@@ -244,6 +244,7 @@ class RebuiltWorkspaces:
                     unpacked = self._folder / f"base-{changes.base}"
                     base = unpack_base(self._run, changes.base, unpacked)
                     self._bases[changes.base] = base
+
                 self._count += 1
                 place = self._folder / f"{self._count}"
                 place.mkdir(mode=0o700)

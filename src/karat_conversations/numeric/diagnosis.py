@@ -203,6 +203,7 @@ def _tampered(
         for operation in _EXCHANGED if gate.operation != "greater" else ():
             if operation != gate.operation:
                 changes.append(Gate(operation, gate.left, gate.right))
+
         for operation in ("subtract", "divide") if gate.operation != "greater" else ():
             if operation != gate.operation:
                 changes.append(Gate(operation, gate.right, gate.left))

@@ -97,6 +97,7 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
                 "is_terminal": index == len(replies) - 1,
             }
         )
+
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,

@@ -245,6 +245,7 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
         if reply.reasoning:
             thought = {"type": "reasoning", "reasoning": reply.reasoning}
             content = [thought, {"type": "text", "text": reply.text}]
+
         yield {"role": "assistant", "content": content, "source": "generate"}
 
 

@@ -324,6 +324,7 @@ def _around(span: Span, known: Mapping[str | None, Span]) -> list[str]:
     while above is not None and len(around) < _MOST_PARENTS:
         around.append(above.id)
         above = known.get(above.parent)
+
     return around
 
 

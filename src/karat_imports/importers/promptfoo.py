@@ -226,6 +226,7 @@ class _Trials:
                 model=row.at("provider").text("id"),
                 stop_reason=response.stop_reason,
             )
+
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)

@@ -104,6 +104,7 @@ class Providers:
                 given = {"id": alone, **(options if isinstance(options, dict) else {})}
             elif isinstance(entry, dict):
                 given = entry
+
             name = given.get("id")
             if not isinstance(name, str):
                 if entry is not None:
@@ -245,6 +246,7 @@ class Providers:
                 if "${" not in shown and _SECRET.search(str(key)):  # it comes from the environment
                     variable = re.sub(r"[^0-9A-Z]+", "_", str(key).upper()).strip("_")
                     shown = f"${{{variable}}}"
+
                 options["headers"][key] = shown
 
         if config.get("body") is not None:

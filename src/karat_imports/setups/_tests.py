@@ -230,6 +230,7 @@ class Tests:
                     why = "it has no type"
                 elif " " not in why:  # the type alone
                     why = f"`{why}` has no equivalent"
+
                 self._findings.leave("assertion", why, place)
             elif kind == "similar":
                 self._findings.take("`similar` is judged by a model: karat has no embeddings")

@@ -295,6 +295,7 @@ def _asked(
                 if set(values) == {"text"} and not one.text.startswith("http"):
                     stated = one.text
                 row["criteria"].append(stated)
+
         for name, value in test.metadata.items():
             if name not in row and isinstance(value, (str, int, float, bool)):
                 row[name] = value

@@ -387,6 +387,7 @@ class TokenAuth(httpx2.Auth):
                 if response.status_code == 403 and error == "insufficient_scope":
                     scopes = printable(extract_scope_from_www_auth(response) or "")
                     needed = tuple(scopes.split())
+
                 self._evidence.status = response.status_code
                 self._evidence.lost = None
                 # another token would not help

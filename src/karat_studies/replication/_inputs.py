@@ -140,7 +140,9 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
         if not any(map(math.isnan, arguments)):
             with np.errstate(all="ignore"):
                 one[:] = kernel(*(np.array([array]) for array in arguments))
+
         return float(one[0])
+
     spread = np.broadcast_arrays(*arguments)
     shape = spread[0].shape
     flat = [array.reshape(-1) for array in spread]

@@ -330,6 +330,7 @@ def _answer(wanted: str, dice: random.Random) -> str:
         if first < last:  # a whole number is valid wherever a number is
             return str(dice.randint(first, last))
         return f"{(low + high) / 2:g}"
+
     options = []
     for part in wanted.split(", "):
         for option in part.split(" or "):

@@ -62,6 +62,7 @@ def _events(answer: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
                     yield "response.function_call_arguments.delta", {**where, "delta": piece}
                 called = {"name": item["name"], "arguments": item["arguments"]}
                 yield "response.function_call_arguments.done", {**where, **called}
+
         yield "response.output_item.done", {"output_index": index, "item": item}
 
     ended = "response.incomplete" if answer.say.stop == "length" else "response.completed"

@@ -266,6 +266,7 @@ class Conversation(Kind):
             if there is None:
                 message = f"there is no file '{marked}'; `karat check --lint` writes one"
                 raise BadOption("dataset.quarantine", message)
+
             marks = read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
         samples = Packed(

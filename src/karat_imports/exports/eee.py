@@ -267,7 +267,6 @@ def _result(summary: Summary, result: Result, metric: MetricInfo) -> JsonObject:
 
 def _named(summary: Summary, condition: str, key: str) -> JsonObject:
     origin = summary.provenance
-    origin = summary.provenance
     settings = {}
     for setting, value in origin.settings.items():
         if setting.startswith(("agent.", f"conditions.{condition}.")):

@@ -238,26 +238,24 @@ class Repetitions:
     """
 
     def __init__(self) -> None:
-        self._of_value: dict[tuple[str | None, int | str], set[Hashable]] = {}
+        self._of_value: dict[tuple[str | None, int | str], dict[Hashable, None]] = {}
         self._numbers: dict[tuple[str | None, Hashable], dict[int | str, int]] | None = None
 
     def add(self, sample: Hashable, condition: str | None, value: int | str | None) -> None:
         if value is not None:
-            samples = self._of_value.setdefault((condition, value), set())
+            samples = self._of_value.setdefault((condition, value), {})
             if len(samples) < 2:  # more are not needed
-                samples.add(sample)
+                samples[sample] = None
 
     def number(self, sample: Hashable, condition: str | None, value: int | str) -> int:
         """From 0."""
         if self._numbers is None:
             self._numbers = self._numbered()
         common = self._numbers.get((condition, None))
-        if common is None:
-            numbers = self._numbers[condition, sample]
-        else:
-            numbers = common
-
-        return numbers[value]
+        if common is not None:
+            return common[value]
+        own = self._numbers.setdefault((condition, sample), {})
+        return own.setdefault(value, len(own))  # a few questions may share a seed
 
     def _numbered(self) -> dict[tuple[str | None, Hashable], dict[int | str, int]]:
         """(condition, sample) → value → number; the sample None: one numbering for all."""

@@ -18,7 +18,7 @@ from karat.formats import text_of
 _FEW = 64  # rows of any format that are read together
 _MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
 _LARGE = 2**20
-_KEPT = 2**20  # cells of a CSV file whose batches are kept, since it is read several times
+_KEPT = 2**19  # cells of a CSV file whose batches are kept, since it is read several times
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 _ODD_SPACES = ("  ", " \0", "\0 ", *"\t\n\v\f\r\x1c\x1d\x1e\x1f")
 

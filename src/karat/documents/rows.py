@@ -732,6 +732,7 @@ SHA-256 and what parts their columns.
 
 
 def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
+    _refuse_binary(path, data)
     name = rows.sha256, delimiter
     known = _sound.get(name)
     if known is not None and rows.most is None:
@@ -739,7 +740,6 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         rows.notes += known.notes
         return
 
-    _refuse_binary(path, data)
     notes = len(rows.notes)
     encoding = _spreadsheet_encoding(rows, data)
     if delimiter == ",":

@@ -487,6 +487,7 @@ class _Writer:
                 path=run.dataset or "not named",
                 sha256=self._content.hexdigest(),
                 samples=self._samples,
+                first_row=dict(run.first_row),
             ),
             experiment=settings,
             conditions={condition.name: condition.digest for condition in conditions},

@@ -38,6 +38,7 @@ class ImportedResult(msgspec.Struct, frozen=True, kw_only=True):
     counts: Mapping[str, int]  # answers, failures, scores; empty if the folder existed
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    first_row: Mapping[str, str] = {}  # role → what its text begins with, as it was read
 
 
 class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,10 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 f"{'imported before' if run.existed else counts or 'nothing in it'}; {size}"
             )
             lines += [f"  conditions: {formats.excerpt(', '.join(run.conditions), _WIDEST)}"]
+            if run.first_row:
+                lines.append("  first row:")
+                lines += [f"    {role}: {text}" for role, text in run.first_row.items()]
+
             lines += [f"  {note}" for note in run.notes]
             for entry in run.findings:
                 if entry.count > 1:
@@ -116,6 +121,7 @@ def import_results(
                 counts=result.counts,
                 findings=tuple(findings),
                 notes=tuple(result.findings.notes),
+                first_row=result.run.info.dataset.first_row,
             )
         )
 

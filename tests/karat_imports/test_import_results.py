@@ -37,6 +37,10 @@ def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
     assert first == f"results/{folder.name}: 5 answers, 10 scores, 1 not run; 3 samples × 2 conditions × 2 repetitions"
     assert [line.strip() for line in rest] == [
         "conditions: alpha, beta",
+        "first row:",
+        "question: What is 1+1?",
+        "golden: 2",
+        "answer: 2",
         "columns found by their names: dollars=cost",
         "taken to be better when higher: correct, quality (name others with --set lower_is_better=[…])",
         "not used: topic",

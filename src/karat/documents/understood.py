@@ -81,11 +81,18 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(self.lines())
 
 
+def beginning(value: object) -> str:
+    """What a cell begins with, on one line; cut between words, so that no piece of a secret
+    remains.
+    """
+    if isinstance(value, list) and are_messages(value):
+        value = dialogue(value)
+    return shorten(clean(str(value)), _WIDEST, placeholder=" …")
+
+
 def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
     """What the roles of the readings mean, and the first text of each column that they name, to
     choose a reading by.
-
-    Texts are cut between words, so that no piece of a secret remains.
     """
     roles, named = [], []
     for role, meaning in _MEANINGS.items():
@@ -97,11 +104,7 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
     texts = []
     for path in list(dict.fromkeys(named or undecided.columns))[:_EXAMPLES]:
         if path in columns:
-            example = columns[path].example
-            if isinstance(example, list) and are_messages(example):
-                example = dialogue(example)
-            text = shorten(clean(str(example)), _WIDEST, placeholder=" …")
-            texts.append(f"    {clean(path)}: {text}")
+            texts.append(f"    {clean(path)}: {beginning(columns[path].example)}")
 
     if not texts:
         return []

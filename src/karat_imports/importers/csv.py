@@ -52,7 +52,7 @@ from karat.documents.results import (
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.rows import FORMATS, Row, Rows, read_rows
-from karat.documents.understood import examples
+from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
 from karat.formats import some_of, text_of
@@ -220,6 +220,7 @@ class Csv:
                 name=title(path),
                 tool="table",
                 dataset=path.name,
+                first_row=_first_row(table, chosen),
                 metrics=announced,
                 trials=trials,
                 sparse=trials.sparse,
@@ -400,6 +401,17 @@ def _unsaid(
 
     if left:
         yield f"not used: {some_of(left, most=_MOST_NAMED)}"
+
+
+def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:
+    """What is read of the first row that has an answer."""
+    rows = [row for _, row in islice(table, LOOKED_AT)]
+    targets = [target for target in ("question", "golden", "answer") if target in chosen]
+    if not rows or not targets:
+        return {}
+    said = [row for row in rows if not is_empty(cell(row, chosen[targets[-1]]))]
+    row = (said or rows)[0]
+    return {target: beginning(cell(row, chosen[target])) for target in targets}
 
 
 def _ends_of_parts(path: str) -> list[int]:

@@ -1,7 +1,7 @@
 # Tasks for this checkout; `make` lists them. Everything is installed in .venv and nowhere else.
 # Works with GNU make 3.81 (macOS) and later; needs only Python 3.11 or newer with venv.
 
-.PHONY: help demo test test-slow test-all test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
+.PHONY: help demo test test-slow test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
 
 # Variables of the caller's shell that must not affect the environment built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
@@ -42,10 +42,6 @@ test:  ## Set up, then linters and the quick tests (ARGS="-k name" passes option
 test-slow:  ## Run the tests that `make test` leaves out, and the property tests again with more examples
 	@sh scripts/setup dev
 	$(BIN)/pytest -n $(SLOW_WORKERS) $(SPREAD) -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
-
-test-all:  ## Set up, then linters and all tests at once, which imports them once: what CI runs
-	@sh scripts/setup dev
-	@$(call with_lint,$(BIN)/pytest -n $(SLOW_WORKERS) $(SPREAD) --hypothesis-profile deep $(ARGS))
 
 test-core:  ## Run the core's own quick tests where none of the packages beside it is
 	@sh scripts/setup dev

@@ -27,7 +27,7 @@ from karat.testing.mcp_server import serving
 # A busy machine is slow at making up examples, too, and that says nothing of the code.
 SETTINGS = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("karat", SETTINGS, max_examples=10)
-hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-slow`, `make test-all`
+hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-slow`
 hypothesis.settings.register_profile("brief", SETTINGS, max_examples=5)  # `make test-core`
 hypothesis.settings.load_profile("karat")
 

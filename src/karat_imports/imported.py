@@ -224,7 +224,7 @@ def cached_import(path: Path) -> RunFolder | None:
     except BadOption as error:
         raise BadRun(
             path,
-            f"`karat import {name} {path}` makes a run of it, once it is told more:\n{error}",
+            f"import it with `karat import {name} {path}` and more options:\n{error}",
         ) from error
 
     if len(runs) != 1:

@@ -156,7 +156,7 @@ def test_who_answers_is_known_once_it_is_said(tmp_path, rows, names):
 
 def test_speakers_are_named_under_any_key_also_where_most_chats_have_only_one(tmp_path):
     chats = [["Anna", "support", "Anna"], ["Anna", "Anna"], ["Anna"]]
-    rows = [{"messages": [{"from": who, "text": f"Words of {who}"} for who in chat]} for chat in chats]
+    rows = [{"messages": [{"from": speaker, "text": f"Words of {speaker}"} for speaker in chat]} for chat in chats]
     (tmp_path / "chats.json").write_text(json.dumps(rows), encoding="utf-8")
     assert speakers(read_rows(tmp_path / "chats.json")) == ["Anna", "support"]
 

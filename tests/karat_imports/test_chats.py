@@ -112,7 +112,7 @@ def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
             id="calls are nobody who speaks",
         ),
         pytest.param(
-            [{"messages": [{"gonderen": who, "mesaj": who} for who in ("Müşteri", "Sistem", "Temsilci")]}],
+            [{"messages": [{"gonderen": name, "mesaj": name} for name in ("Müşteri", "Sistem", "Temsilci")]}],
             ["Temsilci"],
             id="in another language",
         ),

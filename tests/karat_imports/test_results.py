@@ -250,7 +250,7 @@ def test_a_table_that_must_be_asked_about_is_opened_once_it_is_imported(tmp_path
     )
     with pytest.raises(BadRun) as done:
         karat.open(tmp_path / "r.csv")
-    assert f"`karat import csv {tmp_path / 'r.csv'}` makes a run of it, once it is told more" in str(done.value)
+    assert f"import it with `karat import csv {tmp_path / 'r.csv'}` and more options" in str(done.value)
     assert "--map id=id --map question='the mail' --map answer=reply" in str(done.value)
 
 

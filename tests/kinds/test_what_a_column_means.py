@@ -238,7 +238,7 @@ def test_ordinary_golden_texts_are_not_doubted(tmp_path, golden):
 def test_questions_that_nothing_is_compared_with_are_counted(tmp_path):
     rows = [{"question": f"{name}?", "must_mention": None} for name in "ABCD"]
     rows[2]["must_mention"] = ["me"]
-    warning = "3 of 4 questions have neither a golden answer nor a criterion"
+    warning = "questions without a golden answer or a criterion: 3 of 4"
     assert load(tmp_path, rows).warnings == (warning,)
 
 

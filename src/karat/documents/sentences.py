@@ -9,7 +9,7 @@ from karat.documents.columns import Column
 from karat.documents.names import ADDED, Meaning, Role, meanings, word_set, words_of
 
 NO_WORDS = re.compile(r"https?://\S+|[0-9a-f-]{16,}|\d{4}-\d\d-\d\d([T ].{,25})?")
-"""Addresses, ids and dates, which nobody asks or answers."""
+"""URLs, ids and dates: no question or answer consists of one."""
 FEW_ROWS = 40
 """Rows whose values are enough to tell questions from classes."""
 _SENTENCE = 15  # characters on average; names and classes are shorter

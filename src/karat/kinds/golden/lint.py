@@ -79,8 +79,7 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
     bare = sum(1 for sample in samples if not sample.criteria and sample.turns[0].golden is None)
     if 0 < bare < len(samples):
         sentences.append(
-            f"{bare} of {plural(len(samples), 'question')} have neither a golden answer nor a "
-            f"criterion"
+            f"questions without a golden answer or a criterion: {bare} of {len(samples)}"
         )
 
     return sentences

@@ -770,10 +770,25 @@ class _Writer:
         for scorer in dict.fromkeys([*announced, *self._offline]):
             known = {_name(metric.name): metric for metric in announced.get(scorer, ())}
             met = ranges.get(scorer, {})
-            metrics = [
-                self._metric(name, known.get(name), met.get(name))
-                for name in dict.fromkeys([*known, *met])
-            ]
+            metrics: list[Metric] = []
+            for name in dict.fromkeys([*known, *met]):
+                stated, values = known.get(name), met.get(name)
+                if stated is None:
+                    share = values is not None and values.only_0_and_1
+                    metric = Metric(name=name, kind="share" if share else "number")
+                elif values is None or values.within(stated):
+                    metric = msgspec.structs.replace(stated, name=name)
+                else:
+                    metric = Metric(
+                        name=name, direction=stated.direction, description=stated.description
+                    )
+                    self._findings.note(
+                        f"{name} has values beyond the scale that its tool states: no bounds are "
+                        f"assumed"
+                    )
+
+                metrics.append(metric)
+
             yield ScorerInfo(
                 name=scorer,
                 type=format_name,
@@ -782,20 +797,6 @@ class _Writer:
                 offline=self._offline.get(scorer, True),
                 provenance={"made_by": self._run.tool},
             )
-
-    def _metric(self, name: str, known: Metric | None, met: _Values | None) -> Metric:
-        if known is None:
-            return Metric(
-                name=name, kind="share" if met is not None and met.only_0_and_1 else "number"
-            )
-
-        known = msgspec.structs.replace(known, name=name)
-        if met is None or met.within(known):
-            return known
-        self._findings.note(
-            f"{name} has values beyond the scale that its tool states: no bounds are assumed"
-        )
-        return Metric(name=name, direction=known.direction, description=known.description)
 
 
 class _Values:

@@ -13,8 +13,11 @@ from karat_imports.importers._chats import Message, messages, unpacked
 from karat_imports.importers._reading import Json
 from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored, tool_call
 
-_AGENTS = ("invoke_agent", "invoke_workflow", "create_agent")
-_MODELS = ("chat", "text_completion", "generate_content")
+_OPERATIONS: dict[str | None, Kind] = {
+    **dict.fromkeys(("invoke_agent", "invoke_workflow", "create_agent"), "agent"),
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), "model"),
+    "execute_tool": "tool",
+}
 _KINDS: dict[str, Kind] = {  # of OpenInference
     "AGENT": "agent",
     "LLM": "model",
@@ -64,7 +67,13 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     """
     known = Json(attributes)
     heard, said = _chats(attributes, events)
-    kind, error, call = _kind(known), base.error, None
+    operation = known.text("gen_ai.operation.name")
+    named = (known.text("openinference.span.kind") or "").upper()
+    kind = _OPERATIONS.get(operation) or _KINDS.get(named, "other")
+    if named not in _KINDS and operation is None and known.text("gen_ai.request.model"):
+        kind = "model"  # conventions before gen_ai.operation.name
+
+    error, call = base.error, None
     if error is not None:
         raised = [Json(event.attributes) for event in events if event.name == "exception"]
         thrown = [row.text("exception.message", "exception.type") for row in raised]
@@ -109,10 +118,8 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     if isinstance(reasons, list) and reasons:
         stop_reason = str(reasons[-1])
 
-    conversation = known.text("gen_ai.conversation.id", "session.id")
-    if conversation is None:
-        metadata = base.metadata
-    else:
+    metadata = base.metadata
+    if (conversation := known.text("gen_ai.conversation.id", "session.id")) is not None:
         metadata = {"conversation": conversation}
 
     return msgspec.structs.replace(
@@ -133,20 +140,6 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         scores=scores,
         metadata=metadata,
     )
-
-
-def _kind(known: Json) -> Kind:
-    operation = known.text("gen_ai.operation.name")
-    if operation in _AGENTS:
-        return "agent"
-    if operation in _MODELS:
-        return "model"
-    if operation == "execute_tool":
-        return "tool"
-    kind = _KINDS.get((known.text("openinference.span.kind") or "").upper())
-    if kind is None and operation is None and known.text("gen_ai.request.model"):
-        return "model"  # conventions before gen_ai.operation.name
-    return kind or "other"
 
 
 def _chats(

@@ -237,7 +237,10 @@ class Traces:
         were taken. Raises BadOption for a metric that there is not.
         """
         for place, _, of_trace in grouped(rows, self.findings):
-            spans = _ordered(spans_of(of_trace))
+            # From the root on: by depth, then by their start, then as the file has them
+            found = spans_of(of_trace)
+            known: dict[str | None, Span] = {span.id: span for span in found}
+            spans = sorted(found, key=lambda span: (len(_around(span, known)), span.started or 0.0))
             if not spans:
                 self.findings.left_out(without, place)
             elif (trial := self._trial(place, spans)) is not None:
@@ -305,16 +308,6 @@ class Traces:
             metadata=next((span.metadata for span in spans if span.metadata), {}),
             detail=root.detail,
         )
-
-
-def _ordered(spans: Sequence[Span]) -> list[Span]:
-    """The spans from the root on: by depth, then by their start, then as the file has them."""
-    known: dict[str | None, Span] = {span.id: span for span in spans}
-
-    def place(span: Span) -> tuple[int, float]:
-        return len(_around(span, known)), span.started or 0.0
-
-    return sorted(spans, key=place)
 
 
 def _around(span: Span, known: Mapping[str | None, Span]) -> list[str]:

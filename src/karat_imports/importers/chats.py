@@ -174,7 +174,14 @@ def _trials(
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(people)}", place)
                 continue
 
-            turns = list(_turns(messages(said)))
+            # What the user said each time, and all that followed until the next time
+            turns: list[tuple[str, list[Message]]] = []
+            for message in messages(said):
+                if message.role == "user" and message.text:
+                    turns.append((message.text, []))
+                elif turns:
+                    turns[-1][1].append(message)
+
             if not turns:
                 findings.left_out("chat in which the user says nothing", place)
                 continue
@@ -212,19 +219,3 @@ def _trials(
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS),
                 )
-
-
-def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:
-    """What the user said each time, and all that followed until the next time."""
-    question: str | None = None
-    answer: list[Message] = []
-    for message in chat:
-        if message.role == "user" and message.text:
-            if question is not None:
-                yield question, answer
-            question, answer = message.text, []
-        else:
-            answer.append(message)
-
-    if question is not None:
-        yield question, answer

@@ -66,7 +66,7 @@ class Eee:
         NAME.json also means the NAME_samples.jsonl beside it, and the other way round.
         """
         collections: dict[str, dict[Path, _File]] = {}
-        for file in each_readable(paths, _opened, findings):
+        for file in each_readable(paths, _File, findings):
             collections.setdefault(file.collection, {}).setdefault(file.path, file)
         for collection, of_path in collections.items():
             files = list(of_path.values())
@@ -112,17 +112,6 @@ def _other(path: Path) -> Path:
     return path
 
 
-def _opened(path: Path) -> _File:
-    if path.suffix == ".jsonl":
-        samples = path
-    else:
-        samples = _other(path)
-
-    if not samples.is_file():
-        raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
-    return _File(samples)
-
-
 def _trials(
     files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
 ) -> Iterator[ImportedTrial]:
@@ -166,12 +155,18 @@ class _File:
     """Instances of one model, and the aggregate's data about their metrics."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.rows, beside = path, 0, Eee.beside(path)
+        """`path`: the instances, or their aggregate. Raises BadDataset."""
+        samples = path
+        if path.suffix != ".jsonl":
+            samples = _other(path)
+        if not samples.is_file():
+            raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
+        self.path, self.rows, beside = samples, 0, Eee.beside(samples)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
         self.aggregate = Json()
         if beside:
             self.aggregate = document(beside[0])
-        self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
+        self.collection = (self.aggregate.text("evaluation_id") or samples.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")

@@ -516,6 +516,13 @@ class _Trial:
 
     def trial(self, condition: str, before: int) -> ImportedTrial:
         sample, failure = self._sample, self._failure()
+        several = len(sample.model_usage) > 1 or bool(sample.role_usage)
+        if several:
+            self._findings.note(
+                "tokens and cost of an answer are those of all models of its sample, graders "
+                "included"
+            )
+
         answered = failure is None or sample.output.choices or sample.output.completion
         reply = None
         if answered:
@@ -533,6 +540,23 @@ class _Trial:
         if lines:
             text = "\n".join([text, "", *lines])
 
+        chat = []
+        if len(sample.chat) > 1:
+            chat = sample.chat
+        detail: JsonObject = {
+            "uuid": sample.uuid,
+            "input": [
+                {"role": message.role, "content": self._text(message.content)} for message in chat
+            ],
+            "target": sample.target if isinstance(sample.target, list) else None,
+            "limit": sample.limit,
+            "error": sample.error and sample.error.message,
+            "error_retries": [error.message for error in sample.error_retries or ()],
+            "invalidation": sample.invalidation,
+            "model_usage": several and msgspec.to_builtins(sample.model_usage),
+            "role_usage": msgspec.to_builtins(sample.role_usage),
+        }
+
         return ImportedTrial(
             sample=str(sample.id),
             question=text,
@@ -546,7 +570,7 @@ class _Trial:
             failure=failure,
             scores=[self._score(name, score) for name, score in self._scores.items()],
             metadata=sample.metadata,
-            detail=self._detail(),
+            detail={key: value for key, value in detail.items() if value},
         )
 
     def _failure(self) -> ImportedFailure | None:
@@ -704,33 +728,6 @@ class _Trial:
             self._place,
         )
         return None
-
-    def _detail(self) -> JsonObject:
-        sample = self._sample
-        several = len(sample.model_usage) > 1 or bool(sample.role_usage)
-        if several:
-            self._findings.note(
-                "tokens and cost of an answer are those of all models of its sample, graders "
-                "included"
-            )
-
-        chat = []
-        if len(sample.chat) > 1:
-            chat = sample.chat
-        detail: JsonObject = {
-            "uuid": sample.uuid,
-            "input": [
-                {"role": message.role, "content": self._text(message.content)} for message in chat
-            ],
-            "target": sample.target if isinstance(sample.target, list) else None,
-            "limit": sample.limit,
-            "error": sample.error and sample.error.message,
-            "error_retries": [error.message for error in sample.error_retries or ()],
-            "invalidation": sample.invalidation,
-            "model_usage": several and msgspec.to_builtins(sample.model_usage),
-            "role_usage": msgspec.to_builtins(sample.role_usage),
-        }
-        return {key: value for key, value in detail.items() if value}
 
     def _text(self, content: str | Sequence[_Part] | None) -> str:
         """The text of a message; parts other than text are replaced by their type: [image]."""

@@ -93,6 +93,12 @@ def _trials(
             said = (broke.text("type"), broke.text("message") or broke.text("text"))
             lost = failure(": ".join(filter(None, said)) or "error")
 
+        try:
+            given = float((case.text("time") or "").replace(",", ""))  # Surefire: "1,234.5"
+            seconds = Json({"": given}).number("", low=0)
+        except ValueError:
+            seconds = None
+
         # A report says only whether tests passed
         reply = Reply(text="", stop_reason="not_recorded")
         score = ImportedScore(
@@ -107,7 +113,7 @@ def _trials(
             condition=condition,
             reply=reply if answered else None,
             started=case.text("started"),
-            seconds=_seconds(case.text("time")),
+            seconds=seconds,
             failure=lost,
             scores=[score] if answered else [],
             metadata={"suite": case.text("suite"), "file": case.text("file")},
@@ -115,15 +121,6 @@ def _trials(
         )
 
     stated.append(Stated(file=path.name, conditions=(condition,), trials=report.stated))
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        seconds = float((text or "").replace(",", ""))  # Surefire: "1,234.5"
-    except ValueError:
-        return None
-
-    return Json({"": seconds}).number("", low=0)
 
 
 class _Report:

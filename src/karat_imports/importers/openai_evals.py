@@ -139,82 +139,82 @@ class _Log:
 
     def trials(self, condition: str) -> Iterator[ImportedTrial]:
         for _, sample, events in grouped(self._keyed, Findings()):
-            yield _trial(sample, condition, events)
+            of_type: dict[str, list[Json]] = {}
+            for event in events:
+                of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
+            matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
+            match, sampling = (group[0] if group else Json() for group in (matches, samplings))
+            scores = [
+                ImportedScore(
+                    scorer="match",
+                    repeat=place,
+                    values={"accuracy": known.flag("correct")},
+                    detail=known,
+                    offline=True,
+                )
+                for place, known in enumerate(matches)
+            ]
+            metrics = Json()
+            for known in of_type.get("metrics", []):
+                metrics.update(known)
+            if metrics:
+                values = {key: metrics.score(key) for key in metrics}
+                scores.append(
+                    ImportedScore(
+                        scorer="metrics",
+                        values={key: value for key, value in values.items() if value is not None},
+                        labels={
+                            key: text for key in metrics if (text := metrics.text(key)) is not None
+                        },
+                    )
+                )
+
+            sampled = sampling.get("sampled")
+            text = match.text("sampled") or Json(
+                {"": sampled[0] if isinstance(sampled, list) and sampled else sampled}
+            ).shown("")
+            reply = None
+            if text is not None or scores:
+                reply = Reply(
+                    text=text or "",
+                    answer=match.text("picked"),
+                    usage=sampling.at("usage").usage(**_TOKENS),
+                    model=sampling.text("model"),
+                    stop_reason=sampling.stop_reason,
+                    tool_calls=tuple(
+                        ToolCall(
+                            tool=call.text("name") or "",
+                            input=call.at("arguments"),
+                            result=call.shown("return_value"),
+                        )
+                        for call in of_type.get("function_call", [])
+                    ),
+                )
+
+            failed = None
+            if "error" in of_type and not scores:
+                failed = failure(of_type["error"][0].text("message", "type"))
+            prompt = sampling.get("prompt")
+            yield ImportedTrial(
+                sample=sample,
+                question=said_last(prompt) or sampling.shown("prompt") or sample,
+                golden=match.shown("expected"),
+                condition=condition,
+                repetition=0,
+                reply=reply,
+                failure=failed,
+                scores=scores,
+                detail={
+                    "prompt": prompt,
+                    "events": [
+                        event for event in events if event.text("type") not in ("match", "metrics")
+                    ],
+                },
+            )
 
     def _keyed(self, findings: Findings) -> Iterator[tuple[str, str | None, Json]]:
         for place, row in lines(self.path, findings):
             yield place, row.text("sample_id"), row
-
-
-def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial:
-    of_type: dict[str, list[Json]] = {}
-    for event in events:
-        of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
-    matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
-    match, sampling = (group[0] if group else Json() for group in (matches, samplings))
-    scores = [
-        ImportedScore(
-            scorer="match",
-            repeat=place,
-            values={"accuracy": known.flag("correct")},
-            detail=known,
-            offline=True,
-        )
-        for place, known in enumerate(matches)
-    ]
-    metrics = Json()
-    for known in of_type.get("metrics", []):
-        metrics.update(known)
-    if metrics:
-        values = {key: metrics.score(key) for key in metrics}
-        scores.append(
-            ImportedScore(
-                scorer="metrics",
-                values={key: value for key, value in values.items() if value is not None},
-                labels={key: text for key in metrics if (text := metrics.text(key)) is not None},
-            )
-        )
-
-    sampled = sampling.get("sampled")
-    text = match.text("sampled") or Json(
-        {"": sampled[0] if isinstance(sampled, list) and sampled else sampled}
-    ).shown("")
-    reply = None
-    if text is not None or scores:
-        reply = Reply(
-            text=text or "",
-            answer=match.text("picked"),
-            usage=sampling.at("usage").usage(**_TOKENS),
-            model=sampling.text("model"),
-            stop_reason=sampling.stop_reason,
-            tool_calls=tuple(
-                ToolCall(
-                    tool=call.text("name") or "",
-                    input=call.at("arguments"),
-                    result=call.shown("return_value"),
-                )
-                for call in of_type.get("function_call", [])
-            ),
-        )
-
-    failed = None
-    if "error" in of_type and not scores:
-        failed = failure(of_type["error"][0].text("message", "type"))
-    prompt = sampling.get("prompt")
-    return ImportedTrial(
-        sample=sample,
-        question=said_last(prompt) or sampling.shown("prompt") or sample,
-        golden=match.shown("expected"),
-        condition=condition,
-        repetition=0,
-        reply=reply,
-        failure=failed,
-        scores=scores,
-        detail={
-            "prompt": prompt,
-            "events": [event for event in events if event.text("type") not in ("match", "metrics")],
-        },
-    )
 
 
 def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:

@@ -144,8 +144,15 @@ class Tests:
         }
         choices: list[list[tuple[str, Json]]] = []
         for name, value in variables.items():
-            values = value if isinstance(value, list) else [value]
-            choices.append([(name, self._variable(one, place)) for one in values])
+            choices.append([])
+            for one in value if isinstance(value, list) else [value]:
+                try:
+                    content = self._content(one)
+                except NotRead as error:
+                    self._findings.leave("variable", str(error), place)
+                    content = one
+
+                choices[-1].append((name, content))
 
         # defaultTest's assertions come first, as in promptfoo
         asserts = [*_list(test.get("assert")), *_list(test.get("__criteria"))]
@@ -185,20 +192,13 @@ class Tests:
 
         return found
 
-    def _variable(self, value: Json, place: str) -> Json:
-        """The value of a variable; that of a text file, if it names one."""
+    def _content(self, value: Json) -> Json:
+        """A value; what is in the file, if it names one. Raises NotRead."""
         if not isinstance(value, str) or not value.startswith("file://"):
             return value
-        try:
-            return self._content(value)
-        except NotRead as error:
-            self._findings.leave("variable", str(error), place)
-            return value
-
-    def _content(self, name: str) -> Json:
-        if name.rpartition(":")[0].endswith(_PROGRAMS) or name.endswith(_PROGRAMS):
-            raise NotRead(f"'{name:.80}' is a program")
-        path = self._files.path(name)
+        if value.rpartition(":")[0].endswith(_PROGRAMS) or value.endswith(_PROGRAMS):
+            raise NotRead(f"'{value:.80}' is a program")
+        path = self._files.path(value)
         if path.suffix.lower() in (".yaml", ".yml", ".json"):
             return self._files.document(path)
         return self._files.text(path).strip()
@@ -272,10 +272,7 @@ class Tests:
     def _filled(self, value: Json, variables: JsonObject) -> Json:
         if isinstance(value, list):
             return [self._filled(one, variables) for one in value]
-        if not isinstance(value, str):
-            return value
-        if value.startswith("file://"):
-            value = self._content(value)
+        value = self._content(value)
         if not isinstance(value, str):
             return value
         if templates.has_tags(value):

@@ -170,23 +170,22 @@ class _Prompts:
         found: list[Prompt] = []
         try:
             for path in self._files.matching(text):
-                found += self._of_file(path, label)
+                if path.suffix in (".jsonl", ".csv"):
+                    rows = self._files.rows(path)
+                    parts = [str(row.get("prompt", next(iter(row.values()), ""))) for row in rows]
+                    title = label
+                else:
+                    whole = self._files.text(path)
+                    parts = [whole]
+                    if path.suffix == ".txt":
+                        parts = [part.strip() for part in _DIVIDER.split(whole) if part.strip()]
+                    title = label or (path.name if len(parts) == 1 else "")
+
+                found += [_prompt(part, title) for part in parts]
         except NotRead as error:
             self._findings.leave("prompt", str(error))
 
         return found
-
-    def _of_file(self, path: Path, label: str) -> list[Prompt]:
-        if path.suffix in (".jsonl", ".csv"):
-            rows = self._files.rows(path)
-            texts = [row.get("prompt", next(iter(row.values()), "")) for row in rows]
-            return [_prompt(str(text), label) for text in texts]
-
-        text = self._files.text(path)
-        parts = [text]
-        if path.suffix == ".txt":
-            parts = [part.strip() for part in _DIVIDER.split(text) if part.strip()]
-        return [_prompt(part, label or (path.name if len(parts) == 1 else "")) for part in parts]
 
 
 def _prompt(text: str, label: str) -> Prompt:
@@ -269,7 +268,17 @@ def _asked(
             systems[_free(prompt.label, systems)] = own or None
     else:
         used = [name for one in prompts for name in templates.names(one.system + one.user)]
-        texts = [test.prefix + _listed(test, used) + test.suffix for test in tests]
+        texts = []
+        for test in tests:
+            # The variables of a test as a question; the value alone of a single one
+            given = test.variables
+            known = [name for name in dict.fromkeys(used) if name in given] or [*given]
+            values = [templates.shown(given[name]) for name in known]
+            text = "\n".join(map(": ".join, zip(known, values, strict=True)))
+            if len(values) == 1:
+                text = values[0]
+            texts.append(test.prefix + text + test.suffix)
+
         systems = {}
         single = len(set(used)) == 1
         for prompt in prompts:
@@ -313,15 +322,6 @@ def _free(name: str, taken: JsonObject) -> str:
         free = f"{name} ({number})"
 
     return free
-
-
-def _listed(test: Test, used: Sequence[str]) -> str:
-    """The variables of a test as a question; the value alone of a single one."""
-    known = [name for name in dict.fromkeys(used) if name in test.variables] or [*test.variables]
-    values = [(name, templates.shown(test.variables[name])) for name in known]
-    if len(values) == 1:
-        return values[0][1]
-    return "\n".join(f"{name}: {value}" for name, value in values)
 
 
 def _system_of(prompt: Prompt, *, single: bool) -> str:

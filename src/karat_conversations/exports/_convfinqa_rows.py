@@ -12,7 +12,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis import TrialRecord
-from karat.records import Reply, Score, Turn
+from karat.records import Reply, Score, Turn, Usage
 from karat_conversations.kinds.conversation.analysis.turns import WITHIN, Matcher, in_order
 from karat_conversations.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat_conversations.numeric.matches import same_text
@@ -257,10 +257,10 @@ def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
     rows = []
     for place in _places(trial, shown):
         score, reply, failure = place.score, place.reply, place.trial.failure
+        detail: Row = {}
+        labels: Mapping[str, str] = {}
         if score is not None:
-            detail = score.detail
-        else:
-            detail = {}
+            detail, labels = score.detail, score.labels
 
         values, golden = place.values, place.turn.golden
         # A turn that was never reached is wrong; for an answer without a score it is unknown.
@@ -268,30 +268,40 @@ def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
         unscored = None if unknown else False
         actual = place.actual
         predicted = detail.get("program") or (reply.program if reply is not None else None)
+        golden_operations = None
         if place.turn.detail.get("program") is not None:
             golden_operations = place.turn.detail.get("operations")
-        else:
-            golden_operations = None
 
-        if score is not None:
-            diagnosis = score.labels.get("diagnosis")
-        else:
-            diagnosis = None
+        plan: Row = {}
+        if predicted and (program := parse_program(predicted)).readable:
+            attempted = operations_attempted(program)
+            plan = {
+                "plan_type": "multi_step_table_query" if attempted else "table_lookup",
+                "plan_steps": len(program.steps),
+                "operations_per_turn": attempted,
+            }
 
-        # The final verdict of the agent's validator; empty if it has none
-        if reply is None:
-            validated: Row = {}
-        else:
-            row: Row = {"recorded_verdict": reply.verdict}
-            if reply.validations:
-                last = reply.validations[-1]
-                row |= {
+        # What the reply cost, and the final verdict of the agent's validator
+        of_reply: Row = {}
+        if reply is not None:
+            usage = reply.usage or Usage()
+            of_reply = {
+                "turn_tokens": _total([usage.input_tokens, usage.output_tokens]),
+                "prompt_tokens": usage.input_tokens,
+                "completion_tokens": usage.output_tokens,
+                "turn_llm_calls": reply.responses,
+                "turn_tool_calls": len(reply.tool_calls),
+                "turn_latency_ms": reply.milliseconds,
+                "tools_used": ";".join(dict.fromkeys(call.tool for call in reply.tool_calls))
+                or None,
+                "recorded_verdict": reply.verdict,
+            }
+            for last in reply.validations[-1:]:
+                of_reply |= {
                     "validator_retries": last.retry_number,
                     "validator_valid": last.valid,
                     "validator_confidence": last.confidence,
                 }
-
-            validated = row
 
         rows.append(
             {
@@ -311,11 +321,10 @@ def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
                 "golden_operations": golden_operations,
                 "ground_truth_program": place.turn.detail.get("program"),
                 "predicted_program": predicted,
-                **_plan(predicted),
-                "diagnosis": diagnosis,
+                **plan,
+                "diagnosis": labels.get("diagnosis"),
                 "extractor": detail.get("extractor"),
-                **_spent(reply),
-                **validated,
+                **of_reply,
                 "error_occurred": place.broke,
                 "error_type": failure.kind if place.broke and failure is not None else None,
                 "error_message": failure.message if place.broke and failure is not None else None,
@@ -337,44 +346,6 @@ def in_numbers(text: object) -> str | None:
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
         return None if text is None else str(text)
     return formats.raw(value.number)
-
-
-def _plan(predicted: Any) -> Row:
-    """The plan in the agent's program; empty if there is none that can be read."""
-    if predicted:
-        program = parse_program(predicted)
-    else:
-        program = None
-
-    if program is not None:
-        attempted = operations_attempted(program)
-    else:
-        attempted = None
-
-    if program is None or attempted is None:
-        return {}
-    return {
-        "plan_type": "multi_step_table_query" if attempted else "table_lookup",
-        "plan_steps": len(program.steps),
-        "operations_per_turn": attempted,
-    }
-
-
-def _spent(reply: Reply | None) -> Row:
-    if reply is None:
-        return {}
-    usage = reply.usage
-    prompt = usage.input_tokens if usage is not None else None
-    completion = usage.output_tokens if usage is not None else None
-    return {
-        "turn_tokens": _total([prompt, completion]),
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "turn_llm_calls": reply.responses,
-        "turn_tool_calls": len(reply.tool_calls),
-        "turn_latency_ms": reply.milliseconds,
-        "tools_used": ";".join(dict.fromkeys(call.tool for call in reply.tool_calls)) or None,
-    }
 
 
 def _total(parts: Sequence[float | None]) -> float | None:

@@ -224,21 +224,19 @@ def _messages_under(value: object, path: str, agent: str | None, whole: bool) ->
 
     found = []
     for part in listed if whole else ():
-        pair = _texts_of_pair(part) or _pair(part, _ASKED, _ANSWERED)
+        texts = part if isinstance(part, list) and len(part) == 2 else []
+        if texts and all(isinstance(text, str) for text in texts) and " " in texts[0].strip():
+            # What the user and the assistant say: words, and no names
+            asked, said = texts
+            pair = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+        else:
+            pair = _pair(part, _ASKED, _ANSWERED)
+
         if not pair or (isinstance(part, dict) and with_role(part, "golden")):
             return []
         found += pair
 
     return found
-
-
-def _texts_of_pair(part: object) -> list[Message]:
-    """A turn that is a list of what the user and the assistant say: words, and no names."""
-    if not isinstance(part, list) or len(part) != 2:
-        return []
-    if not all(isinstance(text, str) for text in part) or " " not in part[0].strip():
-        return []
-    return [{"role": "user", "content": part[0]}, {"role": "assistant", "content": part[1]}]
 
 
 def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
@@ -558,7 +556,13 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         if "." in path or 2 * column.lists <= column.rows:
             continue
         if all(isinstance(part, list) and are_messages(part) for part in column.example or ()):
-            return _with(rows, _read_chats(rows, path), f"rows: the chats in '{path}'")
+            chats: list[tuple[int, Row]] = []
+            for number, row in rows.rows:
+                held = row.get(path)
+                for chat in held if isinstance(held, list) else ():
+                    chats.append((number, {**row, path: chat}))
+
+            return _with(rows, chats, f"rows: the chats in '{path}'")
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
         inside = columns_of(entries)
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
@@ -626,13 +630,6 @@ def turns_apart(rows: Rows) -> Rows | None:
         return _with(rows, turns, f"rows: the turns in '{path}'")
 
     return None
-
-
-def _read_chats(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
-    for number, row in rows.rows:
-        chats = row.get(path)
-        for chat in chats if isinstance(chats, list) else ():
-            yield number, {**row, path: chat}
 
 
 def is_of_turns(path: str) -> bool:

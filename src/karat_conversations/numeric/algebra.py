@@ -36,6 +36,13 @@ class Rational(NamedTuple):
     below: int
     degree: int
 
+    @property
+    def value(self) -> int:
+        """The function's value at the random point; `below` is not 0 there."""
+        if self.below == 1:
+            return self.above
+        return self.above * pow(self.below, -1, PRIME) % PRIME
+
     def same(self, other: Rational) -> bool:
         """Whether both are the same function; a false yes is rarer than 1e-18."""
         return (self.above * other.below - other.above * self.below) % PRIME == 0
@@ -45,6 +52,10 @@ class Rational(NamedTuple):
         return Rational(self.above * number % PRIME, self.below, self.degree)
 
 
+Key = tuple[int, ...] | bytes
+"""What a step computes, as a hashable value: equal keys mean the same function."""
+
+
 class Form(NamedTuple):
     """What a program computes: one function, both sides of a `greater`, or (if its degree is too
     high) a structure.
@@ -52,6 +63,13 @@ class Form(NamedTuple):
 
     sides: tuple[Rational, ...]
     structure: bytes | None = None
+
+    @property
+    def key(self) -> Key:
+        """The function as a hashable value."""
+        if self.structure is not None:
+            return self.structure
+        return tuple(side.value for side in self.sides)
 
     def same(self, other: Form, factor: int = 1) -> bool:
         """Whether this is `factor` times the other; factors apply only to single functions."""
@@ -241,7 +259,7 @@ def power(base: Rational, right: Rational, exponent: int | None) -> Rational | N
     above, below, degree = base
     if exponent is None:
         # The degree stays: unknown functions are the same if their arguments are.
-        name = f"exp {_value(base)} {_value(right)}"
+        name = f"exp {base.value} {right.value}"
         return Rational(variable(name), 1, max(degree, right.degree))
 
     if exponent < 0:
@@ -250,10 +268,6 @@ def power(base: Rational, right: Rational, exponent: int | None) -> Rational | N
         return None
     exponent = abs(exponent)
     return Rational(pow(above, exponent, PRIME), pow(below, exponent, PRIME), degree * exponent)
-
-
-def _value(function: Rational) -> int:
-    return function.above * pow(function.below, -1, PRIME) % PRIME
 
 
 def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Form:

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from karat_conversations.numeric.programs import (
     COMPUTE,
-    MOST_KEPT,
-    TEXTS,
     Readable,
     execute,
-    parse_program,
+    once_a_text,
     read_program,
 )
 from karat_conversations.numeric.trees import TABLE, Argument, Program, Step
@@ -120,12 +117,7 @@ def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
     """
     if program is None or program == "":
         return None
-    kept = isinstance(program, str) and len(program) <= MOST_KEPT
-    if kept:
-        circuit = _of_text(program)
-    else:
-        circuit = _laid_flat(parse_program(program))
-
+    circuit = _laid_flat(program)
     if circuit is not None and circuit.sources:
         values = list(circuit.values)
         for slot, step in circuit.sources:
@@ -139,12 +131,9 @@ def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
     return circuit
 
 
-@lru_cache(maxsize=TEXTS)
-def _of_text(text: str) -> Circuit | None:
-    return _laid_flat(read_program(text))
-
-
-def _laid_flat(program: Program) -> Circuit | None:
+@once_a_text
+def _laid_flat(source: Readable) -> Circuit | None:
+    program = read_program(source)
     if program.error is not None:
         return None
     layer = _Layer()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from karat_conversations.numeric.circuits import Circuit, Gate, table_value
 from karat_conversations.numeric.document import Document, is_year
@@ -16,11 +16,6 @@ from karat_conversations.numeric.proofs import computed_in, replay, substitution
 from karat_conversations.numeric.reasoning import compare_programs
 from karat_conversations.numeric.trees import TABLE
 from karat_conversations.numeric.values import decimals, parse_value
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 
 MOST_TRIED: Final = 200_000
 """The most replacements of operands to try in one turn: literals × numbers of the report."""
@@ -82,9 +77,27 @@ def _one_exchanged(
     places += [tuple(slots) for slots in by_value.values() if len(slots) > 1]
     places = [slots for slots in places if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
-    results = _results(circuit, places, numbers, given)
-    if results is None:
+
+    # The program's result with each number (column) in each place (row); NaN: the golden number,
+    # or no result
+    rows = []
+    with np.errstate(all="ignore"):
+        for slots in places:
+            values: list[object] = list(circuit.values)
+            for slot in slots:
+                values[slot] = numbers
+            after = circuit.run(values=values, given=given)
+            if after is None or (root := np.asarray(after[circuit.root])).dtype != np.float64:
+                return None
+            golden = circuit.values[slots[0]]
+            same = np.abs(numbers - golden) <= _EPSILON * abs(golden)
+            if given:  # a minus next to an answer carried over is a different operation
+                same |= np.abs(numbers + golden) <= _EPSILON * abs(golden)
+            rows.append(np.where(same | ~np.isfinite(root), np.nan, root))
+
+    if not rows:
         return None
+    results = np.array(rows)
     for reading in turn.likely_readings:
         with np.errstate(over="ignore", invalid="ignore"):
             off = np.abs(results - reading.number)
@@ -104,37 +117,6 @@ def _one_exchanged(
                 "fits": count,
             }
 
-    return None
-
-
-def _results(
-    circuit: Circuit,
-    places: Sequence[tuple[int, ...]],
-    numbers: npt.NDArray[np.float64],
-    given: Mapping[int, float],
-) -> npt.NDArray[np.float64] | None:
-    """The program's result with each number (column) in each place (row); NaN: the golden number,
-    or no result.
-    """
-    import numpy as np
-
-    rows = []
-    with np.errstate(all="ignore"):
-        for slots in places:
-            values: list[object] = list(circuit.values)
-            for slot in slots:
-                values[slot] = numbers
-            after = circuit.run(values=values, given=given)
-            if after is None or (root := np.asarray(after[circuit.root])).dtype != np.float64:
-                return None
-            golden = circuit.values[slots[0]]
-            same = np.abs(numbers - golden) <= _EPSILON * abs(golden)
-            if given:  # a minus next to an answer carried over is a different operation
-                same |= np.abs(numbers + golden) <= _EPSILON * abs(golden)
-            rows.append(np.where(same | ~np.isfinite(root), np.nan, root))
-
-    if rows:
-        return np.array(rows)
     return None
 
 

@@ -7,7 +7,6 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from karat_conversations.numeric.prose import answer_in_prose
@@ -110,7 +109,13 @@ def extract(
     Extracted(answer='10.5 million', unit=None, program=None, how='last_number', span=(22, 34))
     """
     if how == "regex":
-        matches = deque(_compiled(pattern).finditer(text), maxlen=1)
+        if not pattern:
+            raise ValueError("pattern: the extractor `regex` needs one")
+        try:
+            matches = deque(re.finditer(pattern, text), maxlen=1)
+        except re.error as error:
+            raise ValueError(f"pattern: {error}") from error
+
         if not matches:
             return Extracted(None, None, None, "regex", None)
         last = matches[0]
@@ -148,16 +153,6 @@ def extract(
             return Extracted(None, None, None, "last_number", None)
 
     return _final(text, question)
-
-
-@lru_cache(maxsize=64)
-def _compiled(pattern: str | None) -> re.Pattern[str]:
-    if not pattern:
-        raise ValueError("pattern: the extractor `regex` needs one")
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"pattern: {error}") from error
 
 
 _ANSWERS = re.compile(r'"answer"\s*:', re.IGNORECASE)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from karat_conversations.numeric.matches import (
     Matches,
     another_currency,
+    bare,
     close,
     near,
     prints_as,
@@ -419,14 +420,9 @@ def _compare(
     for row in np.flatnonzero(~(e.readable & a.readable)).tolist():
         alike[row] = same_text(e.raw[row], a.raw[row])
 
-    # The bare number of a percentage compared with a number that is not a percentage
-    bare = np.zeros(e.number.size, dtype=np.bool_)
-    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
-    at = np.flatnonzero(e_percent != a_percent)
-    if at.size:
-        wanted = np.where(e_percent[at], 100 * e.number[at], e.number[at])
-        got = np.where(a_percent[at], 100 * a.number[at], a.number[at])
-        bare[at] = near(wanted, got) & np.isfinite(wanted)
+    percentage = bare(
+        e.number, a.number, e_percent=e.power == _PERCENT, a_percent=a.power == _PERCENT
+    )
 
     # Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is
     # too close
@@ -443,7 +439,7 @@ def _compare(
         "soft": close(e.number, a.number),
         "unit_agnostic": numerical | scaled(e.number, a.number),
         "sign_agnostic": without_sign,
-        "general": right | bare | alike,
+        "general": right | percentage | alike,
         "exact": exact | same,
         "scale_and_sign": without_sign | scaled(x, y),
         "declared": same | _declared(e, a, forms, units, golden_units),

@@ -137,12 +137,13 @@ def match(
     numerical = near(x, y)
     without_sign = numerical or near(abs(x), abs(y))
     right = numerical or same
+    percentage = bare(x, y, e_percent=e.percent, a_percent=a.percent)
     return Matches(
         numerical=numerical,
         soft=close(x, y),
         unit_agnostic=numerical or scaled(x, y),
         sign_agnostic=without_sign,
-        general=right or _bare(e, a) or same_text(expected, actual),
+        general=right or percentage or same_text(expected, actual),
         exact=round(x, 5) == round(y, 5) or same,
         scale_and_sign=without_sign or scaled(abs(x), abs(y)),
         declared=same or _declared(e, a, p, declared_unit=declared_unit, golden_unit=golden_unit),
@@ -192,6 +193,14 @@ def scaled(e: Any, a: Any) -> Any:
     return close(e, a / 100) | close(e / 100, a)
 
 
+def bare(e: Any, a: Any, *, e_percent: Any, a_percent: Any) -> Any:
+    """Whether one side of two floats or arrays was written with %, and the other is its bare
+    number.
+    """
+    wanted, got = e * (1 + 99 * e_percent), a * (1 + 99 * a_percent)
+    return (e_percent != a_percent) & (abs(wanted) < math.inf) & near(wanted, got)
+
+
 def same_text(expected: object, actual: object) -> bool:
     """Whether both are non-empty texts, equal except for case and spaces."""
     if not (isinstance(expected, str) and isinstance(actual, str)):
@@ -233,17 +242,6 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
 
 
 _EXACT = Context(prec=800, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
-
-
-def _bare(e: Value, a: Value) -> bool:
-    if e.percent == a.percent:
-        return False
-    if e.percent:
-        x, y = (100 * e.number, a.number)
-    else:
-        x, y = (e.number, 100 * a.number)
-
-    return abs(x) < math.inf and bool(near(x, y))
 
 
 def _declared(

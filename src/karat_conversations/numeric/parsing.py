@@ -91,18 +91,7 @@ def read_formula(
     anything else a multiplication by -1. None if the text holds anything but numbers and operators,
     or no operator; raises FormError if these are in a wrong order.
     """
-    tokens = _tokens(parts)
-    if tokens is None or not any(isinstance(token, str) for token in tokens):
-        return None
-    return _Yard(add_step).read(tokens, argument_of)
-
-
-class _Number(NamedTuple):
-    text: str
-
-
-def _tokens(parts: Sequence[Part]) -> list[_Number | Part] | None:
-    """Operators as text, numbers as `_Number`; None if the text holds anything else."""
+    # Operators as text, numbers as `_Number`
     tokens: list[_Number | Part] = []
     for part in parts:
         if not isinstance(part, str):
@@ -122,7 +111,13 @@ def _tokens(parts: Sequence[Part]) -> list[_Number | Part] | None:
 
             at = match.end()
 
-    return tokens
+    if not any(isinstance(token, str) for token in tokens):
+        return None
+    return _Yard(add_step).read(tokens, argument_of)
+
+
+class _Number(NamedTuple):
+    text: str
 
 
 class _Yard:
@@ -178,33 +173,17 @@ class _Yard:
         while self._waiting and _RANK[self._waiting[-1]] >= rank:
             operation = self._waiting.pop()
             right = self._operands.pop()
-            if operation == "negate":
-                self._operands.append(
-                    _negative(right) or self._add_step("multiply", (right, _MINUS_ONE))
-                )
-            else:
+            if operation != "negate":
                 self._operands.append(self._add_step(operation, (self._operands.pop(), right)))
-
-
-def _negative(argument: Argument) -> Argument | None:
-    """The literal with the other sign, spelled so that it can be read again; None for anything but
-    a literal.
-    """
-    if argument.kind != "number" or argument.value is None:
-        return None
-    text = argument.text
-    if text.startswith("const_"):
-        if text[6] == "m":
-            text = f"const_{text[7:]}"
-        else:
-            text = f"const_m{text[6:]}"
-    else:
-        if text[0] == "-":
-            text = text[1:]
-        else:
-            text = f"-{text}"
-
-    return Argument(text, "number", -argument.value)
+            elif right.kind != "number" or right.value is None:
+                self._operands.append(self._add_step("multiply", (right, _MINUS_ONE)))
+            else:
+                # The literal with the other sign, spelled so that it can be read again
+                start, minus = ("const_", "m") if right.text.startswith("const_") else ("", "-")
+                digits = right.text.removeprefix(start + minus)
+                if digits == right.text:
+                    digits = minus + digits.removeprefix(start)
+                self._operands.append(Argument(start + digits, "number", -right.value))
 
 
 MAX_TEXT = 10_000

@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from karat_conversations.numeric.official import official_value
 from karat_conversations.numeric.parsing import (
@@ -207,18 +207,22 @@ def _table_value(step: Step, table: Table | None) -> float | ExecutionError:
     return total / len(numbers)
 
 
-MOST_KEPT: Final = 2_000
-"""The longest program text to cache, in characters."""
-
-TEXTS: Final = 4_096
-"""How many program texts are cached."""
+_MOST_KEPT: Final = 2_000  # characters of a program's text
+_TEXTS: Final = 4_096
+_Made = TypeVar("_Made")
 
 
-def read_program(source: Readable) -> Program:
-    """Like `parse_program`, but texts of usual length are read only once."""
-    if isinstance(source, str) and len(source) <= MOST_KEPT:
-        return _kept_program(source)
-    return parse_program(source)
+def once_a_text(make: Callable[[Readable], _Made]) -> Callable[[Readable], _Made]:
+    """What `make` makes of a program, made only once for texts of usual length."""
+    kept = lru_cache(maxsize=_TEXTS)(make)
+
+    def made(source: Readable) -> _Made:
+        if isinstance(source, str) and len(source) <= _MOST_KEPT:
+            return kept(source)
+        return make(source)
+
+    return made
 
 
-_kept_program = lru_cache(maxsize=TEXTS)(parse_program)
+read_program = once_a_text(parse_program)
+"""Like `parse_program`, but texts of usual length are read only once."""

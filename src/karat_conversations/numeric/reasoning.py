@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from karat_conversations.numeric.algebra import (
     MAX_DEGREE,
-    PRIME,
-    Form,
+    Key,
     Setting,
     form_of,
     step_forms,
@@ -19,11 +18,9 @@ from karat_conversations.numeric.algebra import (
 from karat_conversations.numeric.equivalence import setting_of
 from karat_conversations.numeric.matches import match, near
 from karat_conversations.numeric.programs import (
-    MOST_KEPT,
-    TEXTS,
     Readable,
     execute,
-    parse_program,
+    once_a_text,
     read_program,
 )
 from karat_conversations.numeric.tables import Table, one_cell
@@ -145,15 +142,10 @@ def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
     return lengths[-1] / max(len(golden), len(predicted))
 
 
-Key = tuple[int, ...] | bytes
-"""What a step computes, as a hashable value: equal keys mean the same function."""
-
 Earlier = Sequence[tuple[Readable, object] | tuple[Readable, object, object]]
 """For each earlier turn, oldest first: the golden program, the golden answer and, if known, the
 agent's answer.
 """
-
-_PLAIN = Setting()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,23 +171,19 @@ class Parts:
 
 def parts_of(source: Readable, table: Table | None) -> Parts:
     """The program on its own; values that depend only on its text are computed once."""
-    if isinstance(source, str) and len(source) <= MOST_KEPT:
-        parts = _of_text(source)
-        program = parts.program
-        if table is None or not any(
-            (step.operation in TABLE or any(argument.kind == "cell" for argument in step.arguments))
-            for step in program.steps
-        ):
-            return parts
-    else:
-        program = parse_program(source)
+    parts = _of_text(source)
+    if table is None or not any(
+        (step.operation in TABLE or any(argument.kind == "cell" for argument in step.arguments))
+        for step in parts.program.steps
+    ):
+        return parts
 
-    return _apart(program, _PLAIN if table is None else Setting(table=table))
+    return _apart(parts.program, Setting(table=table))
 
 
-@lru_cache(maxsize=TEXTS)
-def _of_text(text: str) -> Parts:
-    return _apart(read_program(text), _PLAIN)
+@once_a_text
+def _of_text(source: Readable) -> Parts:
+    return _apart(read_program(source), Setting())
 
 
 def _apart(program: Program, setting: Setting) -> Parts:
@@ -215,7 +203,7 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
 
     if forms is None:
         return None, None
-    keys = tuple(map(_key, forms))
+    keys = tuple(form.key for form in forms)
     if (
         forms
         and program.number is None
@@ -224,16 +212,7 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
         return keys, keys[-1]
 
     form = form_of(program, setting)
-    return keys, None if form is None else _key(form)
-
-
-def _key(form: Form) -> Key:
-    if form.structure is not None:
-        return form.structure
-    return tuple(
-        side.above if side.below == 1 else side.above * pow(side.below, -1, PRIME) % PRIME
-        for side in form.sides
-    )
+    return keys, None if form is None else form.key
 
 
 def _literals(

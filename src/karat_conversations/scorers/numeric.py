@@ -229,18 +229,19 @@ class Numeric:
 def _verdict(
     number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: _Earlier
 ) -> Verdict:
-    operations = _operations(turn, given, facts)
-    if given.span is not None:
-        span = list(given.span)
-    else:
-        span = None
+    # How many operations the golden program has, and how many the agent's attempts
+    operations: Values = dict.fromkeys(_OPERATIONS)
+    if facts.program is not None:
+        operations["golden_operations"] = turn.detail.get("operations")
+    if given.program:
+        operations["agent_operations"] = operations_attempted(parse_program(given.program))
 
     detail: JsonObject = {
         "rules": RULES,
         "expected": turn.golden,
         "actual": given.answer,
         "extractor": given.how,
-        "span": span,
+        "span": given.span and list(given.span),
         **({"unit": given.unit} if given.unit else {}),
         **({"program": given.program} if given.program else {}),
         **({"unreached": True} if given is _UNREACHED else {}),
@@ -249,18 +250,17 @@ def _verdict(
     if turn.detail.get("unanswerable"):
         answered_nothing = given.span is None and not (given.answer or "").strip()
         says_so = abstains or same_text(turn.golden, given.answer)
-        return _of_sentinel(number, detail, right=says_so and not answered_nothing)
+        right = says_so and not answered_nothing
+        values: Values = dict.fromkeys(_MATCHES, right)
+        values |= dict.fromkeys(("printed", *_READINGS, *_OPERATIONS))
+        labels = {"abstention": "right" if right else "unsupported"}
+        return Verdict(values=values, turn=number, labels=labels, detail=detail)
 
+    values = dict.fromkeys((*_MATCHES, *_READINGS))
     if parse_value(turn.golden) is None:  # none, or text: that is for a judge
-        kept: JsonObject = {}
-        for key in ("rules", "expected", "actual", "unreached"):
-            if key in detail:
-                kept[key] = detail[key]
-        return Verdict(
-            values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations},
-            turn=number,
-            detail=kept,
-        )
+        kept = ("rules", "expected", "actual", "unreached")
+        detail = {key: detail[key] for key in kept if key in detail}
+        return Verdict(values={**values, **operations}, turn=number, detail=detail)
 
     matches = match(
         turn.golden,
@@ -269,11 +269,10 @@ def _verdict(
         golden_unit=turn.detail.get("unit"),
         printed=turn.detail.get("printed"),
     )
-    values: Values = {name: getattr(matches, name) for name in _MATCHES}
+    values |= {name: getattr(matches, name) for name in _MATCHES}
     if turn.detail.get("printed") is None:
         values["printed"] = None
-    values |= dict.fromkeys(_READINGS)
-    labels: dict[str, str] = {}
+    labels = {}
     if abstains:
         labels["abstention"] = "over_refusal"
     elif matches.unreadable is not None and given is not _UNREACHED:
@@ -306,21 +305,3 @@ def _verdict(
             detail["carried"] = True  # proved: right, had earlier turns been right
 
     return Verdict(values={**values, **operations}, turn=number, labels=labels, detail=detail)
-
-
-def _operations(turn: Turn, given: Stated, facts: TurnFacts) -> Values:
-    """How many operations the golden program has, and how many the agent's attempts."""
-    operations: Values = {"golden_operations": None, "agent_operations": None}
-    if facts.program is not None:
-        operations["golden_operations"] = turn.detail.get("operations")
-    if given.program:
-        operations["agent_operations"] = operations_attempted(parse_program(given.program))
-    return operations
-
-
-def _of_sentinel(number: int, detail: JsonObject, *, right: bool) -> Verdict:
-    """A turn whose golden answer is that it cannot be known."""
-    values: Values = {**dict.fromkeys(_MATCHES, right), "printed": None}
-    values |= dict.fromkeys((*_READINGS, *_OPERATIONS))
-    labels = {"abstention": "right" if right else "unsupported"}
-    return Verdict(values=values, turn=number, labels=labels, detail=detail)

@@ -229,68 +229,66 @@ def features(part: Turns) -> tuple[Feature, ...]:
     """By every feature of the dataset that has few values: yes or no, whole numbers, short
     texts.
     """
-    listed = {name: None for metadata in part.base.metadata for name in metadata}
-    return tuple(feature for name in listed if (feature := _feature(part, name)) is not None)
+    found = []
+    for name in {name: None for metadata in part.base.metadata for name in metadata}:
+        given = [metadata.get(name) for metadata in part.base.metadata]
+        values = {value for value in given if isinstance(value, (bool, int, str))}
+        kinds = {type(value) for value in values}
+        if not values or len(values) > _MOST_VALUES or len(kinds) > 1:
+            continue
+        ordered: list[Any] = sorted(values)
+        place = {value: number for number, value in enumerate(ordered)}
+        codes = np.array(
+            [place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in given]
+        )[part.sample]
+        right = part.rate("right")
+        right = np.where(codes < 0, np.nan, right)
+        parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
+        by_value = []
+        for value, column in zip(ordered, parts, strict=True):
+            key = str(value)
+            if isinstance(value, bool):
+                key = key.lower()
+            by_value.append(_stratum(part, column, key))
+
+        correlation = None
+        if kinds <= {bool, int}:
+            numbers = np.array([float(value) for value in ordered])
+            # Pearson's, weighted, over the turns that have both
+            second = numbers[codes]
+            there = ~np.isnan(right) & ~np.isnan(second)
+            weights = part.base.weights[part.sample][there]
+            if weights.sum() > 0:
+                x, y = (
+                    column[there] - np.average(column[there], weights=weights)
+                    for column in (right, second)
+                )
+                # Sums of products: the last digit of matrix products differs between processors
+                scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
+                if scale > 1e-12:
+                    correlation = known(float((weights * (x * y)).sum()) / scale)
+
+        difference = None
+        if kinds == {bool} and len(parts) == 2:
+            # The last group's rate minus the first one's.
+            first, second = (_sums(column, part) for column in parts)
+            gap = ratio_gap(first, second, level=part.level)
+            if not math.isnan(gap.se):
+                difference = estimated(gap, -1.0, 1.0)
+
+        found.append(
+            Feature(
+                name=name,
+                strata=tuple(stratum for stratum in by_value if stratum.n),
+                correlation=correlation,
+                difference=difference,
+            )
+        )
+
+    return tuple(found)
 
 
 _MOST_VALUES = 12  # of a feature; not an id or free text
-
-
-def _feature(part: Turns, name: str) -> Feature | None:
-    given = [metadata.get(name) for metadata in part.base.metadata]
-    values = {value for value in given if isinstance(value, (bool, int, str))}
-    kinds = {type(value) for value in values}
-    if not values or len(values) > _MOST_VALUES or len(kinds) > 1:
-        return None
-    ordered: list[Any] = sorted(values)
-    place = {value: number for number, value in enumerate(ordered)}
-    codes = np.array(
-        [place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in given]
-    )[part.sample]
-    right = part.rate("right")
-    right = np.where(codes < 0, np.nan, right)
-    parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
-    by_value = []
-    for value, column in zip(ordered, parts, strict=True):
-        by_value.append(
-            _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value))
-        )
-
-    correlation = None
-    if kinds <= {bool, int}:
-        numbers = np.array([float(value) for value in ordered])
-        # Pearson's, weighted, over the turns that have both
-        second = numbers[codes]
-        there = ~np.isnan(right) & ~np.isnan(second)
-        weights = part.base.weights[part.sample][there]
-        if weights.sum() > 0:
-            x, y = (
-                column[there] - np.average(column[there], weights=weights)
-                for column in (right, second)
-            )
-            # Sums of products, not matrix products, whose last digit differs between processors.
-            scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
-            if scale > 1e-12:
-                correlation = known(float((weights * (x * y)).sum()) / scale)
-
-    if kinds == {bool} and len(parts) == 2:
-        # The last group's rate minus the first one's.
-        first, second = (_sums(values, part) for values in parts)
-        gap = ratio_gap(first, second, level=part.level)
-        if math.isnan(gap.se):
-            difference = None
-        else:
-            difference = estimated(gap, -1.0, 1.0)
-
-    else:
-        difference = None
-
-    return Feature(
-        name=name,
-        strata=tuple(stratum for stratum in by_value if stratum.n),
-        correlation=correlation,
-        difference=difference,
-    )
 
 
 def _ratio(values: Floats, part: Turns, samples: Ints | None = None) -> ClusteredRatio:

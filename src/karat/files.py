@@ -11,9 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial, wraps
 from io import BufferedReader
 from pathlib import Path
+from typing import ParamSpec
 
 LARGEST_TEXT = 1_000_000
 """Bytes of a file that a person writes: a prompt, instructions, variables, a manifest."""
@@ -235,6 +236,9 @@ def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
     return OSError(number, f"is {kind}, not a regular file", os.fspath(path))
 
 
+_Given = ParamSpec("_Given")
+
+
 class Streamed(Mapping[str, str]):
     """Files that are written as they are generated: pairs of a name and the next piece of that
     file.
@@ -261,6 +265,16 @@ class Streamed(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._whole)
+
+
+def streamed(pieces: Callable[_Given, Iterable[tuple[str, str]]]) -> Callable[_Given, Streamed]:
+    """A function that yields pieces of files, as one that returns them as `Streamed`."""
+
+    @wraps(pieces)
+    def files(*args: _Given.args, **kwargs: _Given.kwargs) -> Streamed:
+        return Streamed(partial(pieces, *args, **kwargs))
+
+    return files
 
 
 _RESERVED = {

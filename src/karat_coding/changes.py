@@ -319,7 +319,9 @@ class _Changes:
             self.removed[name] = None
 
         if stat.S_ISDIR(mode):
-            if before is None and (part in _BUILT or _exists(fd, f"{part}/pyvenv.cfg")):
+            if before is None and (
+                part in _BUILT or os.access(f"{part}/pyvenv.cfg", os.F_OK, dir_fd=fd)
+            ):
                 self.built.append(name)
                 return False
 
@@ -395,15 +397,6 @@ class _Changes:
             self.left_out.insert(0, why)
         else:
             self.left_out.append(f"{_shown(name)}: {why}")
-
-
-def _exists(fd: int, path: str) -> bool:
-    try:
-        os.stat(path, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return False
-
-    return True
 
 
 @contextmanager

@@ -763,20 +763,20 @@ class _Writer:
     def _scorers(self, format_name: str) -> Iterator[ScorerInfo]:
         announced = {_name(scorer): metrics for scorer, metrics in self._run.metrics.items()}
         ranges: dict[str, dict[str, _Values]] = {}
-        for (_, scorer, metric), values in self._values.items():
+        for (_, scorer, name), values in self._values.items():
             of_scorer = ranges.setdefault(_name(scorer), {})
-            of_scorer.setdefault(_name(metric), _Values()).merge(values)
+            of_scorer.setdefault(_name(name), _Values()).merge(values)
 
         for scorer in dict.fromkeys([*announced, *self._offline]):
             known = {_name(metric.name): metric for metric in announced.get(scorer, ())}
             met = ranges.get(scorer, {})
             metrics: list[Metric] = []
             for name in dict.fromkeys([*known, *met]):
-                stated, values = known.get(name), met.get(name)
+                stated, found = known.get(name), met.get(name)
                 if stated is None:
-                    share = values is not None and values.only_0_and_1
+                    share = found is not None and found.only_0_and_1
                     metric = Metric(name=name, kind="share" if share else "number")
-                elif values is None or values.within(stated):
+                elif found is None or found.within(stated):
                     metric = msgspec.structs.replace(stated, name=name)
                 else:
                     metric = Metric(

@@ -71,11 +71,13 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     name = blake2b("\n".join(ids).encode(), digest_size=4).hexdigest()
     final = results / f"{slugged(first.name)}-{first.created[:10].replace('-', '')}-{name}"
     plan = reduce(widened, [run.plan() for run in runs])
-    if _disjoint(runs):
-        overlaps = None
-    else:
-        overlaps = _Overlaps(runs)
 
+    # Different shards of one plan can share no trial
+    shards = {Shard.parse(run.info.shard) for run in runs if run.info.shard is not None}
+    one_plan = len({shard.of for shard in shards}) == len({run.plan() for run in runs}) == 1
+    overlaps = None
+    if len(shards) < len(runs) or not one_plan:
+        overlaps = _Overlaps(runs)
     plan = msgspec.structs.replace(
         plan, samples=len({sample.id for run in runs for sample in run.samples()})
     )
@@ -104,10 +106,10 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
             if there is not None and _digest(there) == digest:
                 return MergedRun(run=there, changed=False, notes=tuple(notes))
             if there is not None:
-                merged = there.info.merged
+                before = there.info.merged
                 if (
-                    merged is None
-                    or _digest(there) != merged.journal
+                    before is None
+                    or _digest(there) != before.journal
                     or any((there.path / one).exists() for one in _REVIEWS)
                 ):
                     message = (
@@ -115,8 +117,8 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
                     )
                     raise BadRun(there.path, message)
 
-            info = _info(runs, name, plan, Merged(runs=tuple(ids), journal=digest))
-            _copy_files(building, runs, info, overlaps)
+            merged = Merged(runs=tuple(ids), journal=digest)
+            info = _write_rest(building, runs, name, plan, merged, overlaps)
             if there is not None:
                 gated = read_outcomes(there).newest
                 if gated:  # a gate that failed still counts
@@ -332,9 +334,17 @@ def _there(final: Path) -> RunFolder | None:
         ) from error
 
 
-def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) -> RunInfo:
+def _write_rest(
+    building: Path,
+    runs: Sequence[RunFolder],
+    name: str,
+    plan: PlanInfo,
+    merged: Merged,
+    overlaps: _Overlaps | None,
+) -> RunInfo:
+    """Writes everything but the journal; returns what run.json says."""
     infos = [run.widened_info() for run in runs]
-    return msgspec.structs.replace(
+    info = msgspec.structs.replace(
         reduce(with_conditions_of, infos),
         run=name,
         shard=None,
@@ -345,12 +355,6 @@ def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) 
         kept=tuple({copy.name: copy for run in runs for copy in run.kept()}.values()),
         host=", ".join(dict.fromkeys(info.host for info in infos)),
     )
-
-
-def _copy_files(
-    building: Path, runs: Sequence[RunFolder], info: RunInfo, overlaps: _Overlaps | None
-) -> None:
-    """Everything but the journal."""
     samples = {sample.id: sample for run in runs for sample in run.samples()}
     ordered = sorted(samples.values(), key=lambda sample: (sample.position, sample.id))
     codec = Codec()
@@ -375,6 +379,7 @@ def _copy_files(
                 )
 
     write_durably(building / "run.json", [msgspec.json.format(codec.line(info), indent=2), b"\n"])
+    return info
 
 
 def _write_journal(
@@ -420,13 +425,6 @@ def _write_journal(
         os.fsync(file.fileno())
 
     return digest.hexdigest()
-
-
-def _disjoint(runs: Sequence[RunFolder]) -> bool:
-    """Whether they are different shards of one plan, so that no two can share a trial."""
-    shards = [Shard.parse(run.info.shard) if run.info.shard is not None else None for run in runs]
-    alike = len({shard and shard.of for shard in shards}) == len({run.plan() for run in runs}) == 1
-    return None not in shards and alike and len(set(shards)) == len(shards)
 
 
 class _Overlaps:

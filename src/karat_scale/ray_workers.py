@@ -54,7 +54,20 @@ async def ray_workers(
         os.environ.setdefault(name, value)
     import ray
 
-    await _answers(settings.address)
+    # Where nothing answers, Ray would try for minutes and not be interrupted
+    host, _, port = (settings.address or "").rpartition(":")
+    if port.isdigit():
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+            writer.close()
+        except (OSError, OverflowError) as error:
+            message = (
+                f"nothing answers at {settings.address}: is the head node of the cluster running "
+                f"there?"
+            )
+            raise BadOption("execution.ray.address", message) from error
+
     async with _connected(ray, settings):
         # The number of workers that fit on the existing nodes.
         needed = {"CPU": settings.num_cpus, "GPU": settings.num_gpus, **settings.resources}
@@ -87,22 +100,6 @@ async def ray_workers(
             yield workers
         finally:
             workers.kill_all()
-
-
-async def _answers(address: str | None) -> None:
-    """Raises BadOption if nothing answers at HOST:PORT, for which Ray would try for minutes and not
-    be interrupted.
-    """
-    host, _, port = (address or "").rpartition(":")
-    if not port.isdigit():
-        return
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-        writer.close()
-    except (OSError, OverflowError) as error:
-        message = f"nothing answers at {address}: is the head node of the cluster running there?"
-        raise BadOption("execution.ray.address", message) from error
 
 
 @asynccontextmanager

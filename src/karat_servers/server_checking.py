@@ -95,7 +95,19 @@ def check_servers(
             )
         ]
 
-    wanted = _calls(calls)
+    wanted: dict[str, JsonObject] = {}
+    for text in calls:
+        tool, _, arguments = text.partition("=")
+        try:
+            wanted[tool] = json.loads(arguments or "{}")
+        except ValueError as error:
+            raise BadOption("--call", f"the arguments of '{tool}' are not JSON: {error}") from None
+
+        if not isinstance(wanted[tool], dict):
+            raise BadOption(
+                "--call",
+                f"the arguments of '{tool}' must be an object, e.g. {tool}='{{\"query\": \"a\"}}'",
+            )
 
     async def check_all() -> tuple[ServerReport, ...]:
         return tuple(
@@ -106,24 +118,6 @@ def check_servers(
         )
 
     return CheckedServers(servers=asyncio.run(check_all()))
-
-
-def _calls(given: tuple[str, ...]) -> dict[str, JsonObject]:
-    calls: dict[str, JsonObject] = {}
-    for text in given:
-        tool, _, arguments = text.partition("=")
-        try:
-            calls[tool] = json.loads(arguments or "{}")
-        except ValueError as error:
-            raise BadOption("--call", f"the arguments of '{tool}' are not JSON: {error}") from None
-
-        if not isinstance(calls[tool], dict):
-            raise BadOption(
-                "--call",
-                f"the arguments of '{tool}' must be an object, e.g. {tool}='{{\"query\": \"a\"}}'",
-            )
-
-    return calls
 
 
 def _shown(report: ServerReport) -> str:

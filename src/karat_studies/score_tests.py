@@ -152,37 +152,23 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
         except ValueError as error:
             faults.append(Fault(place="test", message=str(error), line=reader.line_num))
 
-    faults += _domains(tests)
-    if faults:
-        raise BadDataset(str(path), faults)
-    return tests
-
-
-def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
-    """A study has one domain, given in any of its rows; returns the faults, and fills in the empty
-    domains.
-    """
+    # A study has one domain, given in any of its rows
     domains: dict[str, set[str]] = {}
-    for tests in by_condition.values():
-        for test in tests:
+    for of_condition in tests.values():
+        for test in of_condition:
             domains.setdefault(test.study, set()).update({test.domain} - {""})
 
-    for condition, tests in by_condition.items():
-        by_condition[condition] = [
-            replace(test, domain=next(iter(domains[test.study]), "")) for test in tests
-        ]
-
-    found = []
     for study, names in domains.items():
         if len(names) > 1:
-            found.append(
-                Fault(
-                    place=f"study {study}",
-                    message=f"must have a single domain, got {', '.join(sorted(names))}",
-                )
-            )
+            message = f"must have a single domain, got {', '.join(sorted(names))}"
+            faults.append(Fault(place=f"study {study}", message=message))
 
-    return found
+    if faults:
+        raise BadDataset(str(path), faults)
+    return {
+        condition: [replace(test, domain="".join(domains[test.study])) for test in of_condition]
+        for condition, of_condition in tests.items()
+    }
 
 
 def _test(given: Mapping[str, str]) -> StudyTest:
@@ -237,7 +223,17 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     if "sizes" in cells:
         known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in cells["sizes"].split(";"))
     if "table" in cells:
-        known["table"] = _table(f"{which}_table", cells["table"])
+        name, text = f"{which}_table", cells["table"]
+        try:
+            rows = tuple(tuple(int(cell) for cell in row.split(",")) for row in text.split(";"))
+        except ValueError:
+            raise ValueError(
+                f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'"
+            ) from None
+
+        if len(rows) < 2 or len({len(row) for row in rows}) > 1:
+            raise ValueError(f"{name}: must have two or more rows of one length, got '{text}'")
+        known["table"] = rows
     statistic = cells.get("statistic")
     if statistic is not None:
         try:
@@ -302,16 +298,3 @@ def _float(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{name}: must be a number, got '{text}'") from None
-
-
-def _table(name: str, text: str) -> tuple[tuple[int, ...], ...]:
-    try:
-        rows = tuple(tuple(int(cell) for cell in row.split(",")) for row in text.split(";"))
-    except ValueError:
-        raise ValueError(
-            f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'"
-        ) from None
-
-    if len(rows) < 2 or len({len(row) for row in rows}) > 1:
-        raise ValueError(f"{name}: must have two or more rows of one length, got '{text}'")
-    return rows

@@ -109,6 +109,16 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             by_turn=by_turn,
             folder=opened.run.path,
         )
+
+        # The list from which the page was opened, with the previous and next entry
+        wanted, at = _wanted(request, page), whole_asked(request, "at")
+        query = _query(wanted)
+        number = max(0, at - 1) // queries.PAGE
+        before = after = None
+        if at:
+            before = _beside(opened, page, wanted, at - 1, view)
+            after = _beside(opened, page, wanted, at + 1, view)
+
         content = {
             **_of(opened, page),
             "n": n,
@@ -122,7 +132,11 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             "first": first,
             "view": view,
             "views": _VIEWS[:2] if by_turn else _VIEWS,
-            **_place_in_list(opened, page, request, view),
+            "at": at or None,
+            "query": query,
+            "list_path": address("runs", opened.name, "samples", page=number or None, **query),
+            "before": before,
+            "after": after,
         }
         given = SamplePage(
             run=opened.name,
@@ -134,7 +148,7 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             reviews=reviews,
             rule=page.right,
             seat=asked(request, "seat"),
-            query=content["query"],
+            query=query,
         )
         own = questions.views.sample_page(given)
 
@@ -177,27 +191,6 @@ def _of(opened: OpenRun, page: Page | None = None) -> dict[str, Any]:
         "unit": unit_of(opened, page),
         "live": address("runs", opened.name, "state"),
         "stamp": opened.stamp(),
-    }
-
-
-def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> dict[str, Any]:
-    """The list from which the page was opened, with the previous and next entry."""
-    wanted, at = _wanted(request, page), whole_asked(request, "at")
-    query = _query(wanted)
-    number = max(0, at - 1) // queries.PAGE
-    if at:
-        before = _beside(opened, page, wanted, at - 1, view)
-        after = _beside(opened, page, wanted, at + 1, view)
-    else:
-        before = None
-        after = None
-
-    return {
-        "at": at or None,
-        "query": query,
-        "list_path": address("runs", opened.name, "samples", page=number or None, **query),
-        "before": before,
-        "after": after,
     }
 
 

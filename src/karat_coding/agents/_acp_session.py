@@ -360,7 +360,25 @@ class TurnUpdates:
                 seen.remove(record)
                 listed.append(msgspec.structs.replace(record, milliseconds=call.milliseconds))
             else:
-                listed.append(self._as_record(call, mcp, given))
+                text, status, error = _text(call.reported), call.reported.get("status"), None
+                if call.rejected:
+                    error = self._redact(f"rejected: {call.rejected}")
+                elif status == "failed":
+                    error = self._redact(text) or "the tool failed and did not say why"
+                elif status != "completed":
+                    error = "the attempt ended before the call did"
+
+                server, tool = mcp or (None, self._name(call))
+                listed.append(
+                    ToolCall(
+                        tool=tool,
+                        server=server,
+                        input=given,
+                        result=text if error is None else None,
+                        error=error,
+                        milliseconds=call.milliseconds,
+                    )
+                )
 
         return Reply(
             text="".join(self._texts) if whole else self.text,
@@ -432,28 +450,6 @@ class TurnUpdates:
 
     def _ran(self, call: _Call) -> bool:
         return not call.rejected and call.reported.get("status") == "completed"
-
-    def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
-        if mcp is not None:
-            server, tool = mcp
-        else:
-            server, tool = (None, self._name(call))
-
-        text = _text(call.reported)
-        status = call.reported.get("status")
-        error = None
-        if call.rejected:
-            error = self._redact(f"rejected: {call.rejected}")
-        elif status == "failed":
-            error = self._redact(text) or "the tool failed and did not say why"
-        elif status != "completed":
-            error = "the attempt ended before the call did"
-
-        result = text if error is None else None
-        took = call.milliseconds
-        return ToolCall(
-            tool=tool, server=server, input=given, result=result, error=error, milliseconds=took
-        )
 
 
 def _paths_in(value: object, key: str) -> Iterator[str]:

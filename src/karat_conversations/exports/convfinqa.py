@@ -14,7 +14,7 @@ import msgspec
 
 from karat import __version__, formats
 from karat.analysis import Summary, TrialRecord, trials
-from karat.files import Streamed
+from karat.files import streamed
 from karat.journal import RunFolder
 from karat_conversations.exports._convfinqa_rows import (
     ERRORS,
@@ -387,51 +387,48 @@ class Convfinqa:
 
     kinds = ("conversation",)
 
-    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        return Streamed(lambda: _pieces(summary, run))
+    @streamed
+    def render(self, summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
+        part = summary.part(ConversationSummary)
+        shown = Shown("", "", None)
+        if part is not None:
+            shown = Shown(
+                part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right
+            )
 
+        for name, columns in _TABLES.items():
+            yield name, _written(columns, (), head=True)
+        totals, validated = Totals(), False
+        for trial in trials(run, summary):
+            # The trial's id, as a file name; None if it was not run
+            if trial.answer is not None:
+                trial_id = trial.answer.trial
+            elif trial.failure is not None:
+                trial_id = trial.failure.trial
+            else:
+                trial_id = ""
 
-def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
-    part = summary.part(ConversationSummary)
-    shown = Shown("", "", None)
-    if part is not None:
-        shown = Shown(
-            part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right
-        )
+            trace = re.sub(r"[^0-9A-Za-z_-]", "_", trial_id)[:80] or None
+            if trace is None:
+                continue
+            turns = turn_rows(trial, trace, shown)
+            row = summary_row(trial, trace, turns)
+            errors = list(error_rows(trial, turns, shown))
+            totals.add(trial, row, turns)
+            yield "summary.csv", _written(SUMMARY, [row])
+            yield "turns.csv", _written(TURNS, turns)
+            yield "errors.csv", _written(ERRORS, errors)
+            validations = list(validation_rows(trial, trace))
+            if validations:
+                yield "validation.csv", _written(VALIDATION, validations, head=not validated)
+                validated = True
 
-    for name, columns in _TABLES.items():
-        yield name, _written(columns, (), head=True)
-    totals, validated = Totals(), False
-    for trial in trials(run, summary):
-        # The trial's id, as a file name; None if it was not run
-        if trial.answer is not None:
-            trial_id = trial.answer.trial
-        elif trial.failure is not None:
-            trial_id = trial.failure.trial
-        else:
-            trial_id = ""
+            yield (
+                f"traces/{trace}.json",
+                formats.json_file(trace_of(trial, row, turns, errors, began=summary.created)),
+            )
 
-        trace = re.sub(r"[^0-9A-Za-z_-]", "_", trial_id)[:80] or None
-        if trace is None:
-            continue
-        turns = turn_rows(trial, trace, shown)
-        row = summary_row(trial, trace, turns)
-        errors = list(error_rows(trial, turns, shown))
-        totals.add(trial, row, turns)
-        yield "summary.csv", _written(SUMMARY, [row])
-        yield "turns.csv", _written(TURNS, turns)
-        yield "errors.csv", _written(ERRORS, errors)
-        validations = list(validation_rows(trial, trace))
-        if validations:
-            yield "validation.csv", _written(VALIDATION, validations, head=not validated)
-            validated = True
-
-        yield (
-            f"traces/{trace}.json",
-            formats.json_file(trace_of(trial, row, turns, errors, began=summary.created)),
-        )
-
-    yield "statistics.json", formats.json_file(statistics(summary, totals))
+        yield "statistics.json", formats.json_file(statistics(summary, totals))
 
 
 def _written(

@@ -72,13 +72,21 @@ def setting_of(table: Table | None, history: History) -> Setting:
     for source, value in history:
         program = parse_program(source)
         form = form_of(program, setting)
-        numbers = _numbers(value)
+        numbers: list[Decimal] = []  # the answer as given, and rounded as in the data sets
+        if isinstance(value, str):
+            number = read_literal(value)
+            numbers += [] if number is None else [number.exact]
+        elif (digits := written(value)) and abs(float(digits)) < 1e300:
+            numbers.append(Decimal(digits))
+            if not isinstance(value, int):
+                numbers.append(Decimal(repr(round(float(digits), _DECIMALS))))
+
         if form is None and numbers:
             form = Form((literal(numbers[0], setting),))
         answers.append(form)
         if program.error is None and program.steps and form is not None and len(form.sides) == 1:
-            for number in numbers:
-                name, sign, itself = named(number)
+            for exact in numbers:
+                name, sign, itself = named(exact)
                 if itself is None:
                     inlined[name] = form.sides[0].times(sign)
 
@@ -86,20 +94,3 @@ def setting_of(table: Table | None, history: History) -> Setting:
 
 
 _NOWHERE = Setting()
-
-
-def _numbers(value: object) -> list[Decimal]:
-    """The answer as exact numbers: as given, and rounded as in the data sets."""
-    if isinstance(value, str):
-        number = read_literal(value)
-        if number is None:
-            return []
-        return [number.exact]
-
-    digits = written(value)
-    if not digits or not abs(float(digits)) < 1e300:
-        return []
-    numbers = [Decimal(digits)]
-    if not isinstance(value, int):
-        numbers.append(Decimal(repr(round(float(digits), _DECIMALS))))
-    return numbers

@@ -152,13 +152,6 @@ def extract(
 
             return Extracted(None, None, None, "last_number", None)
 
-    return _final(text, question)
-
-
-_ANSWERS = re.compile(r'"answer"\s*:', re.IGNORECASE)
-
-
-def _final(text: str, question: str) -> Extracted:
     given = _from_json(text)
     if given.span is not None and _ANSWERS.search(text, *given.span):
         in_words = given.answer is not None and parse_value(given.answer) is None
@@ -175,6 +168,9 @@ def _final(text: str, question: str) -> Extracted:
     if found is None:
         return Extracted(None, None, None, "final", None)
     return Extracted(found.answer, found.unit, None, "final", found.span)
+
+
+_ANSWERS = re.compile(r'"answer"\s*:', re.IGNORECASE)
 
 
 def _from_json(text: str) -> Extracted:

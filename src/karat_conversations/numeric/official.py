@@ -225,7 +225,11 @@ class _Run:
             return ExecutionError("unknown_row", f"no row is called {first[:40]!r}")
         else:
             if first not in self._numbers:
-                self._numbers[first] = _row_numbers(self._rows[first])
+                cells = [cell if isinstance(cell, str) else "" for cell in self._rows[first]]
+                plain = [cell.replace("$", "").strip().split("(")[0].strip() for cell in cells]
+                read = [official_number(cell) for cell in plain]
+                numbers = [number for number in read if number is not None]
+                self._numbers[first] = numbers if len(numbers) == len(read) else None
             self._row = self._numbers[first]
 
         if self._row is None:
@@ -282,19 +286,6 @@ def _rows(table: Table | None) -> Mapping[object, Sequence[object]] | None:
     if all(row for row in table):
         return {row[0]: row[1:] for row in table}
     return None
-
-
-def _row_numbers(cells: Sequence[object]) -> list[float] | None:
-    numbers = []
-    for cell in cells:
-        if not isinstance(cell, str):
-            return None
-        number = official_number(cell.replace("$", "").strip().split("(")[0].strip())
-        if number is None:
-            return None
-        numbers.append(number)
-
-    return numbers
 
 
 MAX_NESTING = 190

@@ -8,7 +8,7 @@ no place for it. The same run gives the same bytes: names come from the run, tim
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Literal
 
@@ -20,8 +20,8 @@ from karat.analysis import Summary, trials
 from karat.analysis.model import MetricInfo, Result
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import ConditionScore
-from karat.exports import Streamed, epoch
-from karat.files import file_safe
+from karat.exports import epoch
+from karat.files import file_safe, streamed
 from karat.journal import RunFolder
 from karat.records import JsonObject
 from karat_imports.exports._eee_instances import instances
@@ -69,10 +69,8 @@ class Eee:
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
 
-    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        return Streamed(lambda: self._pieces(summary, run))
-
-    def _pieces(self, summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
+    @streamed
+    def render(self, summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         models = {name: model_of(summary, name, self._options.model) for name in summary.conditions}
         logs = {model.id: _Log(self._options, summary, model) for model in models.values()}
         if self._options.instances:

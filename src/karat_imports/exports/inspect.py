@@ -6,7 +6,7 @@ numbers back. Source of the format: `inspect_ai.log.EvalLog`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
 
@@ -15,8 +15,7 @@ import msgspec
 from karat import __version__
 from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
-from karat.exports import Streamed
-from karat.files import file_safe
+from karat.files import file_safe, streamed
 from karat.journal import RunFolder
 from karat.records import Answer, JsonObject, Reply, Sample, Usage
 from karat.sums import exact_sum, sum_of_known
@@ -35,37 +34,34 @@ _TOKENS = {
 class Inspect:
     """Logs of Inspect AI (.json), one per condition: for `inspect view` and other readers."""
 
-    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        return Streamed(lambda: _pieces(summary, run))
+    @streamed
+    def render(self, summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
+        # Inspect sorts its logs by the time at the start: time_task_id.json
+        time = _time(summary.created).replace(":", "-")
+        names = {}
+        for condition in summary.conditions:
+            task = file_safe(f"{summary.name}-{condition}")
+            names[condition] = f"{time}_{task}_{_identity(summary, condition)}.json"
 
+        ids = [
+            sample.id
+            for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id))
+        ]
+        opened_conditions: set[str] = set()
+        for condition in summary.conditions:
+            yield names[condition], _encoded(_header(summary, condition, ids))[:-1] + ',"samples":['
+        for trial in trials(run, summary):
+            if trial.answer is None and trial.failure is None:
+                continue  # not run
+            text = _encoded(_sample(summary, trial, model_of(summary, trial.condition, None).id))
+            yield (
+                names[trial.condition],
+                f",\n{text}" if trial.condition in opened_conditions else f"\n{text}",
+            )
+            opened_conditions.add(trial.condition)
 
-def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
-    # Inspect sorts its logs by the time at the start: time_task_id.json
-    time = _time(summary.created).replace(":", "-")
-    names = {}
-    for condition in summary.conditions:
-        task = file_safe(f"{summary.name}-{condition}")
-        names[condition] = f"{time}_{task}_{_identity(summary, condition)}.json"
-
-    ids = [
-        sample.id
-        for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id))
-    ]
-    opened_conditions: set[str] = set()
-    for condition in summary.conditions:
-        yield names[condition], _encoded(_header(summary, condition, ids))[:-1] + ',"samples":['
-    for trial in trials(run, summary):
-        if trial.answer is None and trial.failure is None:
-            continue  # not run
-        text = _encoded(_sample(summary, trial, model_of(summary, trial.condition, None).id))
-        yield (
-            names[trial.condition],
-            f",\n{text}" if trial.condition in opened_conditions else f"\n{text}",
-        )
-        opened_conditions.add(trial.condition)
-
-    for name in names.values():
-        yield name, "\n]}\n"
+        for name in names.values():
+            yield name, "\n]}\n"
 
 
 def _identity(summary: Summary, condition: str) -> str:

@@ -103,17 +103,52 @@ def _trials(
 
         for row in results:
             # The request of its model, whose name may have a date behind it, else the first
-            model = _body(row).text("model") or ""
+            # OpenAI's body, Anthropic's message
+            body = Json({**row.at("response", "body"), **row.at("result", "message")})
+            model = body.text("model") or ""
             same = (one for one in requests if model.startswith(one.model))
             request = next(same, next(iter(requests), None))
             if request is not None:
                 requests.remove(request)
-
-            if request is None:
+            else:
+                request = _Request(model=model or "not named", question=None, chat=())
                 findings.changed("result whose request is not in the files: its id is asked", place)
-            if len(_body(row).list("choices")) > 1:
+
+            if len(body.list("choices")) > 1:
                 findings.left_out("choices of an answer after the first", place)
-            trials.append(_trial(row, request, id_))
+            failed = _failure(row)
+            reply = None
+            if failed is None or body.get("choices") or body.get("content"):
+                said = messages(body)
+                if body.text("role") is None and isinstance(body.get("choices"), list):
+                    # of a completion
+                    plain = [choice.text("text") for choice in body.list("choices")]
+                    said = said or [Message(role="assistant", text=text) for text in plain]
+
+                texts = [message.text for message in said if message.text]
+                if body.get("choices"):
+                    texts = texts[:1]
+                stops = [message.finish_reason for message in said if message.finish_reason]
+                stop = body.at("incomplete_details").text("reason") or body.stop_reason
+                reply = Reply(
+                    text="\n".join(texts),
+                    tool_calls=tool_calls(said),
+                    usage=_usage(body.at("usage")),
+                    model=body.text("model"),
+                    stop_reason=next(iter(stops), stop),
+                )
+
+            trials.append(
+                msgspec.structs.replace(
+                    _not_run(request, id_),
+                    reply=reply,
+                    failure=failed,
+                    detail={
+                        "id": row.get("id"),
+                        "request_id": row.at("response").get("request_id"),
+                    },
+                )
+            )
 
         trials += [_not_run(request, id_) for request in requests]
         for trial in trials:
@@ -121,44 +156,8 @@ def _trials(
             yield trial
 
 
-def _body(row: Json) -> Json:
-    """The answer of the API: OpenAI's body, Anthropic's message."""
-    return Json({**row.at("response", "body"), **row.at("result", "message")})
-
-
 def _not_run(request: _Request, id_: str) -> ImportedTrial:
     return ImportedTrial(sample=id_, question=request.question or id_, condition=request.model)
-
-
-def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
-    body, failed = _body(row), _failure(row)
-    request = request or _Request(model=body.text("model") or "not named", question=None, chat=())
-    reply = None
-    if failed is None or body.get("choices") or body.get("content"):
-        said = messages(body)
-        if body.text("role") is None and isinstance(body.get("choices"), list):
-            plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
-            said = said or [Message(role="assistant", text=text) for text in plain]
-
-        texts = [message.text for message in said if message.text]
-        if body.get("choices"):
-            texts = texts[:1]
-        stops = [message.finish_reason for message in said if message.finish_reason]
-        stop = body.at("incomplete_details").text("reason") or body.stop_reason
-        reply = Reply(
-            text="\n".join(texts),
-            tool_calls=tool_calls(said),
-            usage=_usage(body.at("usage")),
-            model=body.text("model"),
-            stop_reason=next(iter(stops), stop),
-        )
-
-    return msgspec.structs.replace(
-        _not_run(request, id_),
-        reply=reply,
-        failure=failed,
-        detail={"id": row.get("id"), "request_id": row.at("response").get("request_id")},
-    )
 
 
 def _usage(usage: Json) -> Usage | None:

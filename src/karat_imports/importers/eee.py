@@ -156,17 +156,19 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         """`path`: the instances, or their aggregate. Raises BadDataset."""
-        samples = path
+        instances = path
         if path.suffix != ".jsonl":
-            samples = _other(path)
-        if not samples.is_file():
-            raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
-        self.path, self.rows, beside = samples, 0, Eee.beside(samples)
+            instances = _other(path)
+        if not instances.is_file():
+            raise bad_file(
+                path, f"has no instance-level results next to it (want {instances.name})"
+            )
+        self.path, self.rows, beside = instances, 0, Eee.beside(instances)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
         self.aggregate = Json()
         if beside:
             self.aggregate = document(beside[0])
-        self.collection = (self.aggregate.text("evaluation_id") or samples.stem).partition("/")[0]
+        self.collection = (self.aggregate.text("evaluation_id") or instances.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")
@@ -243,7 +245,54 @@ class _File:
                 known[metric] = row
 
             for number, metrics in enumerate(repetitions):
-                yield self._trial(metrics, number, place, findings)
+                row = next(iter(metrics.values()))
+                error = next(
+                    (error for instance in metrics.values() if (error := instance.text("error"))),
+                    None,
+                )
+                scores: dict[str, dict[str, float | bool | None]] = {}
+                for (scorer, part), instance in metrics.items():
+                    value = instance.at("evaluation").number("score")
+                    if value is None:
+                        findings.unreadable("instance without a score", place)
+                    scores.setdefault(scorer, {})[part] = value
+
+                metadata, asked = row.at("metadata"), row.at("input")
+                reference = [text for text in _texts(asked.get("reference")) if text]
+                repetition = metadata.text("karat.repetition") or ""
+                yield ImportedTrial(
+                    sample=row.text("sample_id") or "",
+                    question=asked.text("raw", "formatted") or row.text("sample_id") or "",
+                    golden="\n".join(reference) or None,
+                    condition=_condition(row),
+                    repetition=int(repetition)
+                    if number == 0 and repetition.isdecimal() and len(repetition) < 7
+                    else number,
+                    reply=_reply(row),
+                    seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
+                    failure=failure(error),
+                    scores=[]
+                    if error
+                    else [
+                        ImportedScore(scorer=scorer, values=values)
+                        for scorer, values in scores.items()
+                    ],
+                    metadata={
+                        key: value
+                        for key, value in metadata.items()
+                        if not key.startswith("karat.")
+                    },
+                    detail={
+                        "formatted": asked.get("formatted"),
+                        "choices": asked.get("choices"),
+                        "messages": row.get("messages"),
+                        "answer_attribution": row.get("answer_attribution"),
+                        "is_correct": {
+                            name: entry.at("evaluation").get("is_correct")
+                            for (_, name), entry in metrics.items()
+                        },
+                    },
+                )
 
     def _keyed(self, findings: Findings) -> Iterator[tuple[str, Hashable, Json]]:
         """Each instance with its place, and what it has in common with others of one answer (of
@@ -255,52 +304,6 @@ class _File:
                 yield place, _NO_SAMPLE, row
             else:
                 yield place, (_condition(row), sample, row.text("sample_hash"), repetition), row
-
-    def _trial(
-        self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
-    ) -> ImportedTrial:
-        row = next(iter(metrics.values()))
-        error = next(
-            (error for instance in metrics.values() if (error := instance.text("error"))), None
-        )
-        scores: dict[str, dict[str, float | bool | None]] = {}
-        for (scorer, metric), instance in metrics.items():
-            value = instance.at("evaluation").number("score")
-            if value is None:
-                findings.unreadable("instance without a score", place)
-            scores.setdefault(scorer, {})[metric] = value
-
-        metadata, asked = row.at("metadata"), row.at("input")
-        reference = [text for text in _texts(asked.get("reference")) if text]
-        repetition = metadata.text("karat.repetition") or ""
-        return ImportedTrial(
-            sample=row.text("sample_id") or "",
-            question=asked.text("raw", "formatted") or row.text("sample_id") or "",
-            golden="\n".join(reference) or None,
-            condition=_condition(row),
-            repetition=int(repetition)
-            if number == 0 and repetition.isdecimal() and len(repetition) < 7
-            else number,
-            reply=_reply(row),
-            seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
-            failure=failure(error),
-            scores=[]
-            if error
-            else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
-            metadata={
-                key: value for key, value in metadata.items() if not key.startswith("karat.")
-            },
-            detail={
-                "formatted": asked.get("formatted"),
-                "choices": asked.get("choices"),
-                "messages": row.get("messages"),
-                "answer_attribution": row.get("answer_attribution"),
-                "is_correct": {
-                    name: entry.at("evaluation").get("is_correct")
-                    for (_, name), entry in metrics.items()
-                },
-            },
-        )
 
 
 def _condition(row: Json) -> str:

@@ -7,7 +7,7 @@ Lines or Parquet; rows of an experiment with `run`, `example` and `evaluation_re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from karat.formats import text_of
@@ -133,67 +133,65 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
     spans = []
     for run in (row.of for row in rows if row.kind == "run"):
         known = {score.scorer for score in feedback.get(run.text("id", "run_id") or "", ())}
-        spans.append(_span(run, known, examples))
+        heard, said = unpacked(run.get("inputs")), unpacked(run.get("outputs"))
+        extra = Json(unpacked(run.get("extra")))
+        kind: Kind = _KINDS.get(run.text("run_type") or "", "other")
+        error, parent, call = run.text("error"), run.text("parent_run_id"), None
+        if error is None and run.text("status") == "error":
+            error = "error"
+        if kind == "tool":
+            returned = None if said is None else answer_in(said) or text_of(said)
+            call = tool_call(run.text("name"), heard, returned=returned, error=error)
 
-    return with_scores(spans, feedback)
+        example = run.text("reference_example_id")
+        experiment = agent = None
+        if parent is None and example is not None:
+            experiment = run.text("session_name", "project_name", "session_id")
+        if parent is None:
+            agent = run.text("name")
 
+        input_tokens = whole(run, "prompt_tokens", "input_tokens")
+        output_tokens = whole(run, "completion_tokens", "output_tokens")
+        if not input_tokens and not output_tokens:  # 0 where they are not known
+            usage = None
+        else:
+            details = Json(unpacked(run.get("prompt_token_details")))
+            usage = Usage(
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                cache_read_tokens=whole(details, "cache_read"),
+            )
 
-def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
-    heard, said = unpacked(row.get("inputs")), unpacked(row.get("outputs"))
-    extra = Json(unpacked(row.get("extra")))
-    kind: Kind = _KINDS.get(row.text("run_type") or "", "other")
-    error, parent, call = row.text("error"), row.text("parent_run_id"), None
-    if error is None and row.text("status") == "error":
-        error = "error"
-    if kind == "tool":
-        returned = None if said is None else answer_in(said) or text_of(said)
-        call = tool_call(row.text("name"), heard, returned=returned, error=error)
-
-    example = row.text("reference_example_id")
-    experiment = agent = None
-    if parent is None and example is not None:
-        experiment = row.text("session_name", "project_name", "session_id")
-    if parent is None:
-        agent = row.text("name")
-
-    input_tokens = whole(row, "prompt_tokens", "input_tokens")
-    output_tokens = whole(row, "completion_tokens", "output_tokens")
-    if not input_tokens and not output_tokens:  # 0 where they are not known
-        usage = None
-    else:
-        details = Json(unpacked(row.get("prompt_token_details")))
-        usage = Usage(
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            cache_read_tokens=whole(details, "cache_read"),
+        # The means of its feedback, where the feedback itself is not in the files
+        stats = Json(unpacked(run.get("feedback_stats")))
+        means = [
+            scored(key, numeric(stats.at(key), "avg"), detail=stats.at(key))
+            for key in stats
+            if key not in known
+        ]
+        spans.append(
+            Span(
+                id=run.text("id", "run_id") or "",
+                parent=parent,
+                kind=kind,
+                started=moment(run.text("start_time")),
+                ended=moment(run.text("end_time")),
+                input=messages(heard),
+                output=messages(said),
+                asked=plain(heard),
+                answered=answer_in(said),
+                agent=agent,
+                model=extra.at("metadata").text("ls_model_name")
+                or extra.at("invocation_params").text("model", "model_name"),
+                usage=usage,
+                dollars=numeric(run, "total_cost"),
+                error=error,
+                call=call,
+                scores=means,
+                sample=example,
+                golden=examples.get(example or ""),
+                condition=experiment,
+            )
         )
 
-    # The means of its feedback, where the feedback itself is not in the files
-    stats = Json(unpacked(row.get("feedback_stats")))
-    means = [
-        scored(key, numeric(stats.at(key), "avg"), detail=stats.at(key))
-        for key in stats
-        if key not in known
-    ]
-    return Span(
-        id=row.text("id", "run_id") or "",
-        parent=parent,
-        kind=kind,
-        started=moment(row.text("start_time")),
-        ended=moment(row.text("end_time")),
-        input=messages(heard),
-        output=messages(said),
-        asked=plain(heard),
-        answered=answer_in(said),
-        agent=agent,
-        model=extra.at("metadata").text("ls_model_name")
-        or extra.at("invocation_params").text("model", "model_name"),
-        usage=usage,
-        dollars=numeric(row, "total_cost"),
-        error=error,
-        call=call,
-        scores=means,
-        sample=example,
-        golden=examples.get(example or ""),
-        condition=experiment,
-    )
+    return with_scores(spans, feedback)

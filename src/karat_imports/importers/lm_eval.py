@@ -8,7 +8,7 @@ beside it says what model it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -211,8 +211,28 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
             filtered = row.text("filter") or "none"
             if filtered in known:
                 findings.left_out("a second result of a document and filter", place)
-            else:
-                known[filtered] = _score(filtered, row, place, file.of_all, findings)
+                continue
+
+            listed = row.get("metrics")
+            values: dict[str, float | bool | None] = {}
+            detail: JsonObject = {}
+            if filtered != "none":
+                detail["filtered"] = row.get("filtered_resps")
+            for metric in listed if isinstance(listed, list) else row:
+                if not isinstance(metric, str) or metric in _NOT_METRICS:
+                    continue
+                value = row.score(metric)
+                if value is not None and metric not in file.of_all:
+                    values[_metric(filtered, metric)] = value
+                else:
+                    detail[metric] = row.get(metric)
+                    findings.changed(
+                        f"{metric} is not a mean over samples: its values are in detail", place
+                    )
+
+            known[filtered] = ImportedScore(
+                scorer=_scorer(filtered), values=values, detail=detail, offline=True
+            )
 
         for place, row in lines(file.path, Findings()):  # its faults are counted already
             sample = row.shown("doc_id")
@@ -220,33 +240,6 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
                 findings.lose("sample without a doc_id", place)
             elif of_sample := scores.pop(sample, None):
                 yield _trial(name, sample, row, list(of_sample.values()))
-
-
-def _score(
-    filtered: str, row: Json, place: str, of_all: Set[str], findings: Findings
-) -> ImportedScore:
-    listed = row.get("metrics")
-    names = [
-        name for name in (listed if isinstance(listed, list) else row) if isinstance(name, str)
-    ]
-    values: dict[str, float | bool | None] = {}
-    parts: JsonObject = {}
-    for name in names:
-        value = row.score(name)
-        if value is not None and name not in _NOT_METRICS | of_all:
-            values[_metric(filtered, name)] = value
-        elif name not in _NOT_METRICS:
-            parts[name] = row.get(name)
-            findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
-
-    if filtered == "none":
-        answers = {}
-    else:
-        answers = {"filtered": row.get("filtered_resps")}
-
-    return ImportedScore(
-        scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True
-    )
 
 
 def _trial(

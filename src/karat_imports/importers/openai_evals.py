@@ -20,7 +20,7 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.records import JsonObject, Reply, ToolCall
+from karat.records import Reply, ToolCall
 from karat_imports.importers._reading import (
     Json,
     asked,
@@ -219,7 +219,7 @@ class _Log:
 
 def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:
     """The output items of runs of the API: each run is a condition, named after its model."""
-    names: dict[tuple[str, str], str] = {}  # run, model → condition
+    conditions: dict[tuple[str, str], str] = {}  # run, model → condition
     for path, head in pages.items():
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
@@ -236,60 +236,56 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                 continue
 
             run, model = row.text("run_id") or "", sample.text("model") or "not named"
-            if (run, model) not in names:
-                names[run, model] = f"{model} ({run})" if model in names.values() else model
-            condition = names[run, model]
-            yield _of_item(row, item.at("item") or item, (identity, condition))
+            if (run, model) not in conditions:
+                taken = model in conditions.values()
+                conditions[run, model] = f"{model} ({run})" if taken else model
+            item = item.at("item") or item
+            key = asked(item)
+            contents = [message.shown("content") for message in sample.list("output")]
+            text = None
+            if contents:
+                text = "\n".join(content for content in contents if content is not None)
+            failed = failure(sample.at("error").text("message", "code"))
+            prompt = sample.get("input")
+            results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
+            graders = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
+            scores = [
+                ImportedScore(
+                    scorer=name,
+                    values={
+                        f"{name}.pass": result.flag("passed"),
+                        f"{name}.score": result.number("score"),
+                    },
+                    detail=result.without("name", "passed", "score"),
+                )
+                for name, result in zip(graders, results, strict=True)
+            ]
+            question = said_last(prompt) or identity
+            if key:
+                question = str(item[key])
 
+            reply = None
+            if text is not None:
+                reply = Reply(
+                    text=text,
+                    usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
+                    model=sample.text("model"),
+                    stop_reason=sample.stop_reason,
+                )
 
-def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
-    sample, key = row.at("sample"), asked(item)
-    contents = [message.shown("content") for message in sample.list("output")]
-    text = None
-    if contents:
-        text = "\n".join(content for content in contents if content is not None)
-    failed = failure(sample.at("error").text("message", "code"))
-    prompt = sample.get("input")
-    results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
-    names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
-    scores = [
-        ImportedScore(
-            scorer=name,
-            values={f"{name}.pass": result.flag("passed"), f"{name}.score": result.number("score")},
-            detail=result.without("name", "passed", "score"),
-        )
-        for name, result in zip(names, results, strict=True)
-    ]
-    detail: JsonObject = {
-        "prompt": prompt,
-        "id": row.get("id"),
-        "status": row.get("status"),
-    }
-    if key:
-        question = str(item[key])
-    else:
-        question = said_last(prompt) or at[0]
-
-    reply = None
-    if text is not None:
-        reply = Reply(
-            text=text,
-            usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
-            model=sample.text("model"),
-            stop_reason=sample.stop_reason,
-        )
-
-    return ImportedTrial(
-        sample=at[0],
-        question=question,
-        golden=item.text(*_GOLDEN),
-        condition=at[1],
-        reply=reply,
-        failure=failed,
-        scores=[] if failed else scores,
-        metadata=item.without(key or ""),
-        detail={
-            **detail,
-            **{name: sample.get(name) for name in ("temperature", "top_p", "seed")},
-        },
-    )
+            yield ImportedTrial(
+                sample=identity,
+                question=question,
+                golden=item.text(*_GOLDEN),
+                condition=conditions[run, model],
+                reply=reply,
+                failure=failed,
+                scores=[] if failed else scores,
+                metadata=item.without(key or ""),
+                detail={
+                    "prompt": prompt,
+                    "id": row.get("id"),
+                    "status": row.get("status"),
+                    **{name: sample.get(name) for name in ("temperature", "top_p", "seed")},
+                },
+            )

@@ -134,7 +134,27 @@ class Providers:
         if scheme in ("http", "https"):
             return Provider(name=name, agent=self._http(identity, config))
         if scheme in ("python", "file"):
-            return self._python(name, identity, config)
+            # A file of the configuration's project, through a function that calls it
+            plain = identity.removeprefix("python:").removeprefix("file://")
+            file, _, function = plain.partition(":")
+            if not file.endswith(".py"):
+                raise NotRead("karat does not run it; write an agent of type `command` or `http`")
+            if not (function or "call_api").isidentifier():
+                raise NotRead(f"'{function:.40}' is no name of a function")
+            path = self._files.path(file)
+            self._files.data(path)
+            module = f"provider_{re.sub(r'[^0-9a-z]+', '_', name.lower()).strip('_') or 'python'}"
+            near = os.path.relpath(path, self._folder.resolve())
+            source = _ADAPTER.format(
+                file=near, function=function or "call_api", config=_literal(config)
+            )
+            self._findings.take(f"{file} is called by {module}.py")
+            return Provider(
+                name=name,
+                agent={"type": "python", "target": f"{module}:answer"},
+                files={f"{module}.py": source.encode()},
+            )
+
         if scheme == "exec":
             # A program that takes the prompt as its first argument
             try:
@@ -267,26 +287,6 @@ class Providers:
                 self._findings.leave(f"`config.{key}`", "no such option of the agent `http`", url)
 
         return options
-
-    def _python(self, name: str, identity: str, config: JsonObject) -> Provider:
-        """A file of the configuration's project, through a function that calls it."""
-        plain = identity.removeprefix("python:").removeprefix("file://")
-        file, _, function = plain.partition(":")
-        if not file.endswith(".py"):
-            raise NotRead("karat does not run it; write an agent of type `command` or `http`")
-        if not (function or "call_api").isidentifier():
-            raise NotRead(f"'{function:.40}' is no name of a function")
-        path = self._files.path(file)
-        self._files.data(path)
-        module = f"provider_{re.sub(r'[^0-9a-z]+', '_', name.lower()).strip('_') or 'python'}"
-        near = os.path.relpath(path, self._folder.resolve())
-        code = _ADAPTER.format(file=near, function=function or "call_api", config=_literal(config))
-        self._findings.take(f"{file} is called by {module}.py")
-        return Provider(
-            name=name,
-            agent={"type": "python", "target": f"{module}:answer"},
-            files={f"{module}.py": code.encode()},
-        )
 
 
 def _model_of(identity: str, config: JsonObject) -> str:

@@ -138,10 +138,16 @@ class Tests:
     def _tests(self, test: JsonObject, place: str) -> Iterator[Test]:
         """The tests that one entry means: one for each combination of listed values."""
         self._leave_of_test(test, place)
-        variables = {
-            **_mapping(self._default.get("vars")),
-            **self._vars(test.get("vars"), place),
-        }
+        given = test.get("vars")  # an object, or names of files
+        variables = {**_mapping(self._default.get("vars")), **_mapping(given)}
+        for name in given if isinstance(given, list) else [given]:
+            if isinstance(name, str):
+                try:
+                    for path in self._files.matching(name):
+                        variables |= _mapping(self._files.document(path))
+                except NotRead as error:
+                    self._findings.leave("file of variables", str(error), place)
+
         choices: list[list[tuple[str, Json]]] = []
         for name, value in variables.items():
             choices.append([])
@@ -176,21 +182,6 @@ class Tests:
     def _option(self, name: str, test: JsonObject) -> str:
         options = {**_mapping(self._default.get("options")), **_mapping(test.get("options"))}
         return str(options.get(name) or "")
-
-    def _vars(self, value: Json, place: str) -> JsonObject:
-        """The variables, which may be in files."""
-        if isinstance(value, dict):
-            return value
-        found: JsonObject = {}
-        for name in _list(value) if isinstance(value, list) else [value]:
-            if isinstance(name, str):
-                try:
-                    for path in self._files.matching(name):
-                        found |= _mapping(self._files.document(path))
-                except NotRead as error:
-                    self._findings.leave("file of variables", str(error), place)
-
-        return found
 
     def _content(self, value: Json) -> Json:
         """A value; what is in the file, if it names one. Raises NotRead."""

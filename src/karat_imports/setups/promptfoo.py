@@ -273,10 +273,10 @@ def _asked(
             # The variables of a test as a question; the value alone of a single one
             given = test.variables
             known = [name for name in dict.fromkeys(used) if name in given] or [*given]
-            values = [templates.shown(given[name]) for name in known]
-            text = "\n".join(map(": ".join, zip(known, values, strict=True)))
-            if len(values) == 1:
-                text = values[0]
+            told = [templates.shown(given[name]) for name in known]
+            text = "\n".join(map(": ".join, zip(known, told, strict=True)))
+            if len(told) == 1:
+                text = told[0]
             texts.append(test.prefix + text + test.suffix)
 
         systems = {}

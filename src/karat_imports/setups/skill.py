@@ -138,7 +138,24 @@ class _Cases:
                 name = f"{name} ({number})"
             ids.add(name)
 
-            names = self._workspace(case.get("files"), name)
+            names = []  # of its files in the workspace
+            files = case.get("files")
+            for given in files if isinstance(files, list) else []:
+                plain = str(given).removeprefix("./")
+                try:
+                    if not is_plain_name(plain):
+                        raise NotRead(f"'{plain:.80}' is no path within the skill")
+                    tried = [
+                        self._files.path(f"{folder}{plain}")
+                        for folder in ("", "evals/", "evals/files/")
+                    ]
+                    file = next((path for path in tried if path.is_file()), tried[0])
+                    self.taken[f"workspace/{plain}"] = self._files.data(file)
+                except NotRead as error:
+                    self._findings.leave("file", str(error), f"evaluation {name}")
+                else:
+                    names.append(PurePosixPath(plain).as_posix())
+
             if names:
                 prompt = f"{prompt}\n\nFiles: {', '.join(names)}"
             row: JsonObject = {"id": name, "question": prompt}
@@ -160,27 +177,6 @@ class _Cases:
         if len(cases) > _MOST_EVALS:
             self._findings.leave("evaluation", f"only the first {_MOST_EVALS} are taken")
         return rows
-
-    def _workspace(self, files: Json, place: str) -> list[str]:
-        """The names of a case's files in the workspace."""
-        found = []
-        for name in files if isinstance(files, list) else []:
-            plain = str(name).removeprefix("./")
-            try:
-                if not is_plain_name(plain):
-                    raise NotRead(f"'{plain:.80}' is no path within the skill")
-                tried = [
-                    self._files.path(f"{folder}{plain}")
-                    for folder in ("", "evals/", "evals/files/")
-                ]
-                file = next((path for path in tried if path.is_file()), tried[0])
-                self.taken[f"workspace/{plain}"] = self._files.data(file)
-            except NotRead as error:
-                self._findings.leave("file", str(error), f"evaluation {place}")
-            else:
-                found.append(PurePosixPath(plain).as_posix())
-
-        return found
 
     def _criteria(self, case: JsonObject, place: str) -> list[Json]:
         stated: list[Json] = []

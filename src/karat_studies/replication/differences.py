@@ -51,50 +51,43 @@ class _Measure:
 
     fewest: int  # tests
     both: Callable[[TestScore, TestScore], bool]  # whether a test counts
-    value: Callable[[Scores, Scores], float]
-    # that of each replicate, from the draws at these places
-    rows: Callable[[Scores, Scores, Draws, list[int]], Floats]
     needs_errors: bool  # a test without replicates of its effect does not count
     percentile: bool  # the interval of a difference; else ± z bootstrap SE
-
-
-def _pas(tests: Scores, scored: Scores) -> float:
-    # Two rows: NumPy adds those of one alone in another order, and the last digit would differ.
-    return float(pool(tests, np.array([[score.pas for score in scored]] * 2))[WHOLE][0])
-
-
-def _pas_rows(tests: Scores, scored: Scores, draws: Draws, places: list[int]) -> Floats:
-    return pool(tests, pas_rows(scored, draws.log_bf[:, places]))[WHOLE]
-
-
-def _weights(tests: Scores) -> Floats:
-    return test_weights(tests, np.ones(len(tests), dtype=bool))
-
-
-def _ecs(tests: Scores, scored: Scores) -> float:
-    return weighted_ccc(effects_of(tests)[0], effects_of(scored)[1], _weights(tests)).value
-
-
-def _ecs_rows(tests: Scores, _: Scores, draws: Draws, places: list[int]) -> Floats:
-    return ecs_rows(effects_of(tests)[0], draws.d[:, places], _weights(tests))
 
 
 PAS = _Measure(
     fewest=1,
     both=lambda one, other: not math.isnan(one.pas) and not math.isnan(other.pas),
-    value=_pas,
-    rows=_pas_rows,
     needs_errors=False,
     percentile=False,
 )
 ECS = _Measure(
     fewest=FEWEST,
     both=lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all()),
-    value=_ecs,
-    rows=_ecs_rows,
     needs_errors=True,
     percentile=True,
 )
+
+
+def _weights(tests: Scores) -> Floats:
+    return test_weights(tests, np.ones(len(tests), dtype=bool))
+
+
+def _value(measure: _Measure, tests: Scores, scored: Scores) -> float:
+    """The score; `tests` give the human side."""
+    if measure is ECS:
+        return weighted_ccc(effects_of(tests)[0], effects_of(scored)[1], _weights(tests)).value
+    # Two rows: NumPy adds those of one alone in another order, and the last digit would differ.
+    return float(pool(tests, np.array([[score.pas for score in scored]] * 2))[WHOLE][0])
+
+
+def _rows(
+    measure: _Measure, tests: Scores, scored: Scores, draws: Draws, places: list[int]
+) -> Floats:
+    """That of each replicate, from the draws at these places."""
+    if measure is ECS:
+        return ecs_rows(effects_of(tests)[0], draws.d[:, places], _weights(tests))
+    return pool(tests, pas_rows(scored, draws.log_bf[:, places]))[WHOLE]
 
 
 def _shared(measure: _Measure, first: Agreement, second: Agreement) -> Pairs:
@@ -206,16 +199,16 @@ class _Pair:
         left, right = [here for here, _ in shared], [there for _, there in shared]
         tests = [self.first.tests[here] for here in left]
         others = [self.second.tests[there] for there in right]
-        after = measure.rows(tests, others, self.second_draws, right)
+        after = _rows(measure, tests, others, self.second_draws, right)
         how = f"± {round(z_of_level(self.first.level), 2)} bootstrap SE"
         if measure.percentile:
             how = "percentile of the difference, moved by the bootstrap's bias"
         drawn_as = "paired by draw" if paired else "conditions drawn apart"
         return _Change(
-            value=measure.value(tests, others) - measure.value(tests, tests),
+            value=_value(measure, tests, others) - _value(measure, tests, tests),
             n=len(shared),
             method=f"{how}, {drawn_as}{over(self.first_draws)}",
-            rows=np.asarray(after - measure.rows(tests, tests, self.first_draws, left)),
+            rows=np.asarray(after - _rows(measure, tests, tests, self.first_draws, left)),
         )
 
 
@@ -286,11 +279,11 @@ def _beside(
                 continue
             here = tuple(at for at, _ in shared)
             tests = [agreement.tests[at] for at in here]
-            value = measure.value(tests, tests)
-            beside = measure.value(tests, [other.tests[at] for _, at in shared])
+            value = _value(measure, tests, tests)
+            beside = _value(measure, tests, [other.tests[at] for _, at in shared])
             if math.isfinite(value) and math.isfinite(beside):
                 if here not in known:
-                    known[here] = measure.rows(tests, tests, drawn, list(here))
+                    known[here] = _rows(measure, tests, tests, drawn, list(here))
                 rows.append(known[here])
                 values.append((value, beside))
                 besides.append(beside)

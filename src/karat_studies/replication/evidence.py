@@ -211,6 +211,14 @@ def measure(
     else:
         sign = float(np.sign(effect if directed else d))
 
+    n_eff = side.n1
+    if kind == "contingency":
+        n_eff = NAN if side.table is None else float(np.sum(side.table))
+    elif kind == "anova":
+        n_eff = float(sum(side.sizes)) or side.df1 + side.df2 + 1
+    elif kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
+        n_eff = side.n1 + side.n2
+
     return Measured(
         log_bf=log_bf,
         log_bf_greater=greater,
@@ -223,7 +231,7 @@ def measure(
         d=d,
         d_se=d_se,
         sign=sign,
-        n_eff=_n_eff(kind, side),
+        n_eff=n_eff,
         reasons=tuple(reasons),
     )
 
@@ -346,22 +354,6 @@ def _on_d(kind: str, side: Side, effect: float, se: float, convention: str) -> t
         return d, NAN
     d_se = effects.to_cohens_d_se(kind, effect, se, p0=side.p0, convention=convention)
     return d, float(d_se)
-
-
-def _n_eff(kind: str, side: Side) -> float:
-    if kind == "contingency":
-        if side.table is None:
-            return NAN
-        return float(np.sum(side.table))
-
-    if kind == "anova":
-        if side.sizes:
-            return float(sum(side.sizes))
-        return side.df1 + side.df2 + 1
-
-    if kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
-        return side.n1 + side.n2
-    return side.n1
 
 
 def draw_agent(

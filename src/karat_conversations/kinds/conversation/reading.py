@@ -371,12 +371,59 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
     # conversations with an unreadable line: their gaps are already reported
     broken: set[str] = set()
     for number, row in rows.rows:
-        line, wrong = _line(number, row, names)
-        for message in wrong:
+        record = Value(row)
+        conversation = record.at(names["conversation_key"]).id()
+        question = row.get(names["question_key"])
+        if not isinstance(question, str) or not question.strip():
+            key = names["question_key"]
+            if key not in row:
+                wrong_text = f"has no '{key}'{did_you_mean(key, row)}"
+            elif isinstance(row[key], str):
+                wrong_text = f"'{key}' is empty; fill it in, or remove the row"
+            else:
+                wrong_text = f"'{key}' must be a text, got {shown(row[key])}"
+
+            record.wrong.append(wrong_text)
+            question = ""
+
+        answer, executed = _golden(record.at(names["answer_key"])), record.at("executed").value
+        printed, program, unit = (
+            record.at(key).text(number=True, optional=True) or None
+            for key in ("printed", "program", "unit")
+        )
+        turn = DraftTurn(
+            question=question,
+            executed=answer if executed is None else plain_answer(executed),
+            printed=printed
+            or (answer if isinstance(answer, str) and answer == row[names["answer_key"]] else None),
+            program=program,
+            qa_split=_SPLIT.get(str(row.get("qa_split")).strip().lower()),
+            unit=unit,
+        )
+        index = _index(record, names.get("turn_key"))
+        used = {*names.values(), *_TURN_ONLY}
+        further = {key: value for key, value in row.items() if key not in used}
+        # The row's report; `document` is its text, or an object with everything
+        document = record.at("document")
+        holder = document if isinstance(document.value, Mapping) else record
+        report: dict[str, object] = {}
+        for key in ("pre_text", "post_text", *(["document"] if holder is record else [])):
+            text = joined_text(holder.at(key))
+            if text.strip():
+                report["pre_text" if key == "document" else key] = text
+
+        if holder.at("table").value not in (None, ""):  # an empty cell in a file without types
+            table = table_of(holder.at("table"))
+            if table is not None:
+                report |= {"table": table}
+
+        groups.setdefault(conversation, []).append(
+            _Line(number, conversation, index, turn, report, further)
+        )
+        for message in record.wrong:
             rows.fault(number, message)
-        if wrong:
-            broken.add(line.conversation)
-        groups.setdefault(line.conversation, []).append(line)
+        if record.wrong:
+            broken.add(conversation)
 
     drafts = []
     for name, lines in groups.items():
@@ -390,57 +437,6 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
             drafts.append(draft)
 
     return drafts
-
-
-def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[str]]:
-    record = Value(row)
-    conversation = record.at(names["conversation_key"]).id()
-    question = row.get(names["question_key"])
-    if not isinstance(question, str) or not question.strip():
-        key = names["question_key"]
-        if key not in row:
-            wrong_text = f"has no '{key}'{did_you_mean(key, row)}"
-        elif isinstance(row[key], str):
-            wrong_text = f"'{key}' is empty; fill it in, or remove the row"
-        else:
-            wrong_text = f"'{key}' must be a text, got {shown(row[key])}"
-
-        record.wrong.append(wrong_text)
-        question = ""
-
-    answer, executed = _golden(record.at(names["answer_key"])), record.at("executed").value
-    printed, program, unit = (
-        record.at(key).text(number=True, optional=True) or None
-        for key in ("printed", "program", "unit")
-    )
-    turn = DraftTurn(
-        question=question,
-        executed=answer if executed is None else plain_answer(executed),
-        printed=printed
-        or (answer if isinstance(answer, str) and answer == row[names["answer_key"]] else None),
-        program=program,
-        qa_split=_SPLIT.get(str(row.get("qa_split")).strip().lower()),
-        unit=unit,
-    )
-    index = _index(record, names.get("turn_key"))
-    used = {*names.values(), *_TURN_ONLY}
-    further = {key: value for key, value in row.items() if key not in used}
-    # The row's report; `document` is its text, or an object with everything
-    document = record.at("document")
-    holder = document if isinstance(document.value, Mapping) else record
-    report: dict[str, object] = {}
-    for key in ("pre_text", "post_text", *(["document"] if holder is record else [])):
-        text = joined_text(holder.at(key))
-        if text.strip():
-            report["pre_text" if key == "document" else key] = text
-
-    if holder.at("table").value not in (None, ""):  # an empty cell in a file without types
-        table = table_of(holder.at("table"))
-        if table is not None:
-            report |= {"table": table}
-
-    line = _Line(number, conversation, index, turn, report, further)
-    return line, record.wrong
 
 
 def _index(record: Value, key: str | None) -> int | None:

@@ -156,16 +156,39 @@ class RecordedTurns:
             for number, row in table.rows
             for turn in _turns_of(row, first=columns.first_turn)
         ]
-        self.columns = _columns(path, columns, (row for _, row in rows))
+        # Purpose → column: as named by the user, else by the usual names
+        present = list(dict.fromkeys(column for _, row in rows for column in row))
+        named = columns.named()
+        faults = []
+        for target, name in named.items():
+            if name and name not in present:
+                message = f"no row has the column '{name}'{did_you_mean(name, present)}"
+                faults.append(Fault(place=target, message=message))
+
+        others = [column for column in present if column not in named.values()]
+        chosen = dict(named)
+        for target, names in USUAL_NAMES.items():
+            if target not in named:
+                found = usual(names, others)
+                chosen.update({target: found[0]} if found else {})
+
+        # an empty name: ignore it
+        self.columns = {target: name for target, name in chosen.items() if name}
+        if not faults and "conversation_id" not in self.columns and "id" not in self.columns:
+            faults.append(_lacking("conversation_id", "names the conversation", present))
+        if not faults and "answer" not in self.columns and "program" not in self.columns:
+            faults.append(_lacking("answer", "holds the answer, nor a program", present))
+        if faults:
+            raise BadDataset(str(path), faults)
         if "condition" not in self.columns and columns.condition is None:
             places = []
             for name in ("conversation_id", "id", "turn"):
                 if name in self.columns:
                     places.append(self.columns[name])
 
-            found = condition_columns(Table(rows), places, used=self.columns.values())
-            if found:
-                self.columns |= {"condition": found[0]}
+            by_condition = condition_columns(Table(rows), places, used=self.columns.values())
+            if by_condition:
+                self.columns |= {"condition": by_condition[0]}
 
         self._counts_up = _counts_up(self.columns, (row for _, row in rows))
         self._repetitions = Repetitions()
@@ -446,35 +469,6 @@ def conversation_of(key: Key) -> str:
     if ends:
         return ends[1]
     return name
-
-
-def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, str]:
-    """Purpose → column: as named by the user, else by the usual names.
-
-    Raises BadDataset with every missing name.
-    """
-    present = list(dict.fromkeys(column for row in rows for column in row))
-    named = wanted.named()
-    faults = [
-        Fault(place=target, message=f"no row has the column '{name}'{did_you_mean(name, present)}")
-        for target, name in named.items()
-        if name and name not in present
-    ]
-    others = [column for column in present if column not in named.values()]
-    columns = dict(named)
-    for target, names in USUAL_NAMES.items():
-        if target not in named:
-            found = usual(names, others)
-            columns.update({target: found[0]} if found else {})
-
-    columns = {target: name for target, name in columns.items() if name}  # an empty name: ignore it
-    if not faults and "conversation_id" not in columns and "id" not in columns:
-        faults.append(_lacking("conversation_id", "names the conversation", present))
-    if not faults and "answer" not in columns and "program" not in columns:
-        faults.append(_lacking("answer", "holds the answer, nor a program", present))
-    if faults:
-        raise BadDataset(str(path), faults)
-    return columns
 
 
 def _lacking(target: str, purpose: str, present: Iterable[str]) -> Fault:

@@ -429,8 +429,17 @@ def check(
         )
 
     if whole and shape is not None and study.reducer is None and not checked.faults:
+        # The rows of made-up participants
+        named = [test for _, test in tests]
         try:
-            _check_rows(checked, study, tests, shape)
+            for (place, _), why in zip(tests, repeated_people(study, named), strict=True):
+                if why:
+                    checked.fault(place, why)
+
+            unread = counted_unread(study, named, shape)
+            for (place, _), why in zip(tests, unread, strict=True):
+                if why:
+                    checked.notes.append(f"{test_label(checked.root, place)}: {why}")
         except QueryTooLong as error:
             checked.fault(("derive",), str(error).partition(": ")[2])
 
@@ -447,20 +456,6 @@ def check(
         ]
 
     return checked
-
-
-def _check_rows(
-    checked: Checked, study: StudyFile, tests: Sequence[tuple[Place, Test]], shape: Shape
-) -> None:
-    """Tries the rows of made-up participants. Raises QueryTooLong."""
-    repeated = repeated_people(study, [test for _, test in tests])
-    for (place, _), why in zip(tests, repeated, strict=True):
-        if why:
-            checked.fault(place, why)
-
-    unread = counted_unread(study, [test for _, test in tests], shape)
-    labels = [test_label(checked.root, place) for place, _ in tests]
-    checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
 
 
 def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
@@ -510,8 +505,17 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
             _check_material(checked, study, arm, task, (*here, "prompt"), known=known)
 
     _check_relabelled(checked, arm.relabel, arm.answered, (*place, "relabel", "fields"))
-    if rounds is not None:
-        _check_rounds(checked, study, arm, place, whole=whole)
+    if rounds is None:
+        return
+    if rounds.payoffs:
+        checked.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
+    if not arm.shown:
+        fields = rounds.fields or arm.fields or {}
+        _check_fields(checked, study, (*place, "rounds", "fields"), fields)
+
+    _check_prompts(checked, study, arm, (*place, "rounds"), whole=whole)
+    if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
+        checked.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
 
 
 def _check_roles(
@@ -547,14 +551,22 @@ def _check_roles(
         )
 
     twice = Counter(name for role in roles.values() for name in role.fields)
-    for name in roles:
+    for name, role in roles.items():
         for column, times in twice.items():
-            if times > 1 and column in roles[name].fields:
+            if times > 1 and column in role.fields:
                 checked.fault(
                     (*here, name, "fields", column), "another role has a field of this name"
                 )
 
-        _check_role(checked, study, arm, name, (*here, name), whole=whole)
+        if not _NAME.match(name) or name in _NO_ROLES:
+            checked.fault(
+                (*here, name),
+                f"is not a valid role name: use letters, digits and _, but none of "
+                f"{', '.join(_NO_ROLES)}",
+            )
+
+        _check_fields(checked, study, (*here, name, "fields"), role.fields)
+        _check_prompts(checked, study, arm, (*here, name), role=name, whole=whole)
 
     place = (*place, "rounds", "payoffs")
     fields = {name: role.fields for name, role in arm.roles.items()}
@@ -571,71 +583,36 @@ def _check_roles(
         checked.fault(place, "use the answers as they are given: remove `scale` from the fields")
 
 
-def _check_role(
-    checked: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool
-) -> None:
-    rounds = arm.rounds
-    assert rounds is not None
-    role = arm.roles[name]
-    if not _NAME.match(name) or name in _NO_ROLES:
-        checked.fault(
-            place,
-            (
-                f"is not a valid role name: use letters, digits and _, but none of "
-                f"{', '.join(_NO_ROLES)}"
-            ),
-        )
-
-    _check_fields(checked, study, (*place, "fields"), role.fields)
-    for number in {1, min(2, rounds.count)}:
-        task = round_task(arm, number, name)
-        own = "first" if number == 1 and role.first is not None else "prompt"
-        if whole:
-            known = [
-                *known_names(study, arm, task),
-                *round_names(arm, first=number == 1, role=name),
-            ]
-        else:
-            known = None
-
-        _check_material(checked, study, arm, task, (*place, own), known=known)
-
-
 _NO_ROLES = ("last", "others", "profile", "round", "answer_form")
 
 
-def _check_rounds(
-    checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool
+def _check_prompts(
+    checked: Checked,
+    study: StudyFile,
+    arm: Arm,
+    place: Place,
+    *,
+    role: str | None = None,
+    whole: bool,
 ) -> None:
-    """Also checks that no material uses values unavailable in its round: the first has no
-    last one.
+    """The materials of a game's rounds, or of a role in them: none uses values that are unavailable
+    in its round, as the first has no last one.
     """
     rounds = arm.rounds
     assert rounds is not None
-    if rounds.payoffs:
-        checked.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
-    if not arm.shown:
-        _check_fields(
-            checked, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {}
-        )
-
+    first = rounds.first
+    if role is not None:
+        first = arm.roles[role].first
     for number in {1, min(2, rounds.count)}:
-        task = round_task(arm, number)
-        own = "first" if number == 1 and task.prompt == rounds.first else "prompt"
-        if task.prompt == arm.prompt:
-            where = (*place, "prompt")
-        else:
-            where = (*place, "rounds", own)
-
+        task = round_task(arm, number, role)
+        where = (*place, "first" if number == 1 and task.prompt == first else "prompt")
+        if role is None and task.prompt == arm.prompt:
+            where = (*place[:-1], "prompt")
+        known = None
         if whole:
-            known = [*known_names(study, arm, task), *round_names(arm, first=number == 1)]
-        else:
-            known = None
-
+            now = round_names(arm, first=number == 1, role=role)
+            known = [*known_names(study, arm, task), *now]
         _check_material(checked, study, arm, task, where, known=known)
-
-    if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
-        checked.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
 
 
 def _check_fields(

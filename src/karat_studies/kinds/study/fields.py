@@ -145,14 +145,25 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
     {'choice': 'refused'}
     """
     text = spoken(text[-_LONGEST:])
-    firm, revoked = _in_json(text, fields), False
+    firm: dict[str, list[Value]] = {}
+    names = {_folded(name): name for name in fields}
+    for item in _objects(text):
+        for key, value in item:
+            if (name := names.get(_folded(key))) is not None:
+                if isinstance(value, str):
+                    read = _value_in(value, fields[name], fields)
+                else:
+                    read = _of_json(value, fields[name])
+
+                firm.setdefault(name, []).append(read)
+
+    revoked = False
     for name, answers in _in_lines(text, fields).items():
         firm.setdefault(name, []).extend(answers)
     if firm:
         # Where the last line with a key, or the last JSON, ends; after a text field everything
         # belongs to it
         end = text.rfind("}") + 1
-        names = {_folded(name): name for name in fields}
         for mark in _keys(_KEY_OF_LINE, tuple(fields)).finditer(text):
             line_end = text.find("\n", mark.end())
             goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
@@ -245,23 +256,6 @@ class _Pairs(tuple[tuple[str, Json], ...]):
     """A JSON object with every key it has: a repeated one may have two values."""
 
     __slots__ = ()
-
-
-def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
-    answers: dict[str, list[Value]] = {}
-    names = {_folded(name): name for name in fields}
-    for item in _objects(text):
-        for key, value in item:
-            if (name := names.get(_folded(key))) is not None:
-                field = fields[name]
-                if isinstance(value, str):
-                    read = _value_in(value, field, fields)
-                else:
-                    read = _of_json(value, field)
-
-                answers.setdefault(name, []).append(read)
-
-    return answers
 
 
 def _objects(text: str) -> Iterator[_Pairs]:

@@ -18,7 +18,7 @@ from karat.records import Condition, Sample, Turn
 from karat.templates import names
 from karat_studies.kinds.study.columns import PAYOFF
 from karat_studies.kinds.study.fields import Read, read_answers
-from karat_studies.kinds.study.format import Answered, Arm, StudyFile
+from karat_studies.kinds.study.format import Answered, StudyFile
 from karat_studies.kinds.study.people import Person, persona
 from karat_studies.kinds.study.prompts import shown_to
 from karat_studies.kinds.study.rounds import (
@@ -185,7 +185,16 @@ def group_sample(
             text = round_template(study, study.arms[arm], member.profile, number, role)
             filled = number > 1 or (role is not None and at > 0)
             if filled:
-                _check_open(study.arms[arm], text, first=number == 1, role=role, who=member.id)
+                # A value that was filled in may not contain {{ … }}, which would be filled in turn
+                known = round_names(study.arms[arm], first=number == 1, role=role)
+                strange = [field for field in names(text) if field not in known]
+                if strange:
+                    message = (
+                        f"{{{{ {strange[0]} }}}} occurs in a value of '{member.id}': values in a "
+                        f"game must not look like fields"
+                    )
+                    raise BadOption("participants", message)
+
             detail: dict[str, object] = {
                 "arm": arm,
                 "task": task.prompt,
@@ -232,20 +241,6 @@ def group_sample(
             **paid,
         },
     )
-
-
-def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str) -> None:
-    """Raises BadOption if a value that was filled in contains {{ … }}, which would be filled in
-    turn.
-    """
-    known = round_names(arm, first=first, role=role)
-    strange = [name for name in names(text) if name not in known]
-    if strange:
-        message = (
-            f"{{{{ {strange[0]} }}}} occurs in a value of '{who}': values in a game must not look "
-            f"like fields"
-        )
-        raise BadOption("participants", message)
 
 
 def _stopping(most: int | None) -> dict[str, int]:

@@ -5,7 +5,7 @@ people did.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from karat import blocks, formats
 from karat.analysis.model import Summary
@@ -569,21 +569,49 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
 
 def _lost(part: StudySummary) -> Iterator[Block]:
     """What went wrong: opposite directions, findings without a score, unreadable answers."""
-    every = []
+    without: list[tuple[StudyCondition, FindingResult]] = []
+    effects: list[tuple[StudyCondition, FindingResult, TestResult]] = []
     for condition in part.conditions:
         for finding in condition.findings:
-            every.append((condition, finding))
+            effects += [(condition, finding, test) for test in finding.tests if test.opposed]
+            if finding.pas.value is None:
+                without.append((condition, finding))
 
-    yield from _opposed(
-        [(one, finding, test) for one, finding in every for test in finding.tests if test.opposed]
-    )
-    without = [(one, finding) for one, finding in every if finding.pas.value is None]
-    rows: dict[str, list[Row | Group]] = {}
-    for one, finding in without[:_LISTED]:
-        cells: tuple[Cell, ...] = (
-            coverage_cell(finding.coverage),
-            Text(finding.reason or "not known"),
+    effects.sort(key=lambda effect: not effect[2].decisive)
+    rows: dict[str, list[Row | Group]] = {}  # condition → its rows
+    for one, finding, test in effects[:_LISTED]:
+        row = next(
+            (repetition for repetition in test.repetitions if repetition.opposed),
+            test.repetitions[0],
         )
+        cells: tuple[Cell, ...] = (
+            *(Number(side.log_bf, digits=1) for side in (row.human, row.agent)),
+            *(Number(side.d, signed=True) for side in (row.human, row.agent)),
+            Text("decisive" if test.decisive else "", tone="bad"),
+        )
+        name = f"{finding.study} {finding.name} {test.id}"
+        rows.setdefault(one.condition, [_heading(one)]).append(Row(name=name, cells=cells))
+
+    if effects:
+        yield Table(
+            caption="Effects in the opposite direction",
+            columns=columns(
+                "test",
+                "ln BF people",
+                "ln BF agent",
+                "d people",
+                "d agent",
+                "evidence",
+                text=("evidence",),
+            ),
+            rows=tuple(row for group in rows.values() for row in group),
+            legend=f"An effect on both sides, in opposite directions: PAS alone would hide it. "
+            f"Decisive: evidence above 1,000 to 1 on both sides.{_left(len(effects))}",
+        )
+
+    rows = {}
+    for one, finding in without[:_LISTED]:
+        cells = (coverage_cell(finding.coverage), Text(finding.reason or "not known"))
         rows.setdefault(one.condition, [_heading(one)]).append(
             Row(name=f"{finding.study} {finding.name}", cells=cells)
         )
@@ -598,47 +626,6 @@ def _lost(part: StudySummary) -> Iterator[Block]:
         )
 
     yield from _unread(part)
-
-
-def _opposed(
-    effects: Sequence[tuple[StudyCondition, FindingResult, TestResult]],
-) -> Iterator[Block]:
-    """Effects in opposite directions, the decisive ones first."""
-    if not effects:
-        return
-    rows: dict[str, list[Row | Group]] = {}
-    for condition, finding, test in sorted(effects, key=lambda effect: not effect[2].decisive)[
-        :_LISTED
-    ]:
-        row = next(
-            (repetition for repetition in test.repetitions if repetition.opposed),
-            test.repetitions[0],
-        )
-        cells: tuple[Cell, ...] = (
-            *(Number(side.log_bf, digits=1) for side in (row.human, row.agent)),
-            *(Number(side.d, signed=True) for side in (row.human, row.agent)),
-            Text("decisive" if test.decisive else "", tone="bad"),
-        )
-        name = f"{finding.study} {finding.name} {test.id}"
-        rows.setdefault(condition.condition, [_heading(condition)]).append(
-            Row(name=name, cells=cells)
-        )
-
-    yield Table(
-        caption="Effects in the opposite direction",
-        columns=columns(
-            "test",
-            "ln BF people",
-            "ln BF agent",
-            "d people",
-            "d agent",
-            "evidence",
-            text=("evidence",),
-        ),
-        rows=tuple(row for group in rows.values() for row in group),
-        legend=f"An effect on both sides, in opposite directions: PAS alone would hide it. "
-        f"Decisive: evidence above 1,000 to 1 on both sides.{_left(len(effects))}",
-    )
 
 
 def _left(many: int) -> str:

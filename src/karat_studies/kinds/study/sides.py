@@ -621,39 +621,34 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         (len(sample), float(mean), _sd(sample)) for sample, mean in zip(samples, means, strict=True)
     ]
     if test.statistic_kind == "anova":
-        return _anova(test, described)
+        # F of a one-way design, or of one effect in a factorial one
+        groups = np.array(described).reshape(len(test.cells), -1, 3)
+        largest = float(np.abs(groups[:, :, 1]).max())
+        apart = ties_merged(
+            np.array([_mean(group) for group in groups[:, :, 1]]), largest=largest
+        ).tolist()
+        f, effective = f_of_cells([(float(n), mean, sd) for n, mean, sd in described], apart)
+        if math.isnan(f):
+            return Side(missing="all answers within each group are the same: there is no spread")
+        of_groups, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(apart) - 1.0
+        two_groups = df1 == 1
+        sign = None
+        if two_groups and apart[0] != apart[1]:
+            sign = int(np.sign(apart[0] - apart[1]))
+        return Side(
+            statistic=f,
+            df1=df1,
+            df2=sum(of_groups) - len(described),
+            sizes=tuple(of_groups),
+            effective=tuple(effective) if test.factors else (),
+            sign=sign,
+            **({"n1": of_groups[0], "n2": of_groups[1]} if two_groups else {}),
+        )
+
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
     return Side(statistic=statistic, **pair)
-
-
-def _anova(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
-    """F of a one-way design, or of one effect in a factorial one; `cells`: n, mean and sd of
-    each.
-    """
-    groups = np.array(cells).reshape(len(test.cells), -1, 3)
-    largest = float(np.abs(groups[:, :, 1]).max())
-    means = ties_merged(
-        np.array([_mean(group) for group in groups[:, :, 1]]), largest=largest
-    ).tolist()
-    statistic, effective = f_of_cells([(float(n), mean, sd) for n, mean, sd in cells], means)
-    if math.isnan(statistic):
-        return Side(missing="all answers within each group are the same: there is no spread")
-    sizes, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(means) - 1.0
-    two_groups = df1 == 1
-    sign = None
-    if two_groups and means[0] != means[1]:
-        sign = int(np.sign(means[0] - means[1]))
-    return Side(
-        statistic=statistic,
-        df1=df1,
-        df2=sum(sizes) - len(cells),
-        sizes=tuple(sizes),
-        effective=tuple(effective) if test.factors else (),
-        sign=sign,
-        **({"n1": sizes[0], "n2": sizes[1]} if two_groups else {}),
-    )
 
 
 def _mean(values: Floats) -> float:

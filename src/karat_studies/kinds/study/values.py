@@ -383,23 +383,19 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
         return Value(kind=INVALID)
 
     others = {_valued(match, field) for match in numbers[1:]} - {value}
-    if others and not (leads and _explained(rest, value)):
-        return Value(kind=CONTRADICTORY)
+    if others:
+        # Further numbers may belong to a reason, an aside or a separate sentence that does not
+        # correct the answer
+        taken_back = re.search(TAKEN_BACK, rest, re.IGNORECASE) is not None
+        mark = None if taken_back else _NUMBER_REASON.search(rest)
+        reason = mark is not None and not (
+            {_valued(match) for match in _NUMBER.finditer(rest[: mark.start()])} - {value}
+        )
+        if not leads or not (reason or _in_asides(rest, value)):
+            return Value(kind=CONTRADICTORY)
     if _BOUND.search(head) or _NUMBER_GOES_ON.match(rest) or not _in_its_unit(first, rest, field):
         return Value(kind=INVALID)
     return _in_range(value, field)
-
-
-def _explained(rest: str, value: float) -> bool:
-    """Whether further numbers belong to a reason, an aside or a separate sentence that does not
-    correct the answer.
-    """
-    if re.search(TAKEN_BACK, rest, re.IGNORECASE):
-        return bool(_in_asides(rest, value))
-    return _in_asides(rest, value) or bool(
-        (mark := _NUMBER_REASON.search(rest))
-        and not {_valued(match) for match in _NUMBER.finditer(rest[: mark.start()])} - {value}
-    )
 
 
 def _in_asides(rest: str, value: float) -> bool:
@@ -527,7 +523,14 @@ def unfilled(text: str) -> bool:
 
 def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
     """The answer in the text after a key. `whole`: the text may contain nothing else."""
-    plain = _bare(text[:_LONGEST])
+    # Without quotes, placeholder brackets and emoji around it
+    plain = text[:_LONGEST].strip().strip(_QUOTES)
+    around = _AROUND.fullmatch(plain)
+    if around is not None:
+        plain = next(part for part in around.groups() if part is not None)
+    categories = [unicodedata.category(letter) for letter in plain[:4]]
+    own = (at for at, category in enumerate(categories) if category not in {"So", "Mn", "Zs"})
+    plain = plain[next(own, 0) :].strip(_QUOTES).strip()
     if plain.endswith((",", "}", '"')):
         plain = plain.rstrip(',}" ')
     if not plain:
@@ -555,20 +558,6 @@ def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
     if value.kind == INVALID and refuses(plain):
         return Value(kind=REFUSED)
     return value
-
-
-def _bare(text: str) -> str:
-    """The answer without quotes, placeholder brackets and emoji around it."""
-    plain = text.strip().strip(_QUOTES)
-    around = _AROUND.fullmatch(plain)
-    if around is not None:
-        plain = next(part for part in around.groups() if part is not None)
-    ends = []
-    for at, letter in enumerate(plain[:4]):
-        if unicodedata.category(letter) not in {"So", "Mn", "Zs"}:
-            ends.append(at)
-
-    return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
 
 
 def _ranked(texts: Sequence[str], field: Answered) -> Value:

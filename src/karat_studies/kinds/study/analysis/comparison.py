@@ -96,10 +96,48 @@ class StudyComparison(Part, frozen=True, kw_only=True):
     only_b: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        lines = [line for pairing in self.pairings for line in ("", *_pairing(pairing, self))]
-        for names, side in ((self.only_a, "first"), (self.only_b, "second")):
+        lines: list[str] = []
+        for pairing in self.pairings:
+            lines.append("")
+            for side in (pairing.a, pairing.b):
+                lines.append(f"{side.label}, {side.form}: {side.participants.took_part}")
+                directional = formats.number(side.pas_directional, digits=DIGITS)
+                pas, ecs = plain(side.pas, digits=DIGITS), plain(side.ecs, digits=DIGITS)
+                lines.append(f"  PAS {pas} (with direction {directional}), ECS {ecs}")
+
+            how = "other participants: drawn apart"
+            if pairing.paired:
+                how = "paired: the same participants, drawn together"
+            if not pairing.studies:
+                how = "no study in common"
+            elif self.only_a or self.only_b:
+                both = formats.plural(len(pairing.studies), "study", "studies")
+                how += f"; over the {both} that both have"
+
+            lines.append(f"second − first ({how})")
+            for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
+                reason = ""
+                if difference.value is None and difference.reason:
+                    reason = f": {difference.reason}"
+                lines.append(
+                    f"  {name} {signed(difference, digits=DIGITS)} over "
+                    f"{formats.plural(difference.n, 'test')}{reason}"
+                )
+
+            lines += ["", "  by study"]
+            for study in pairing.studies:
+                lines.append(
+                    f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS "
+                    f"{_from_to(study.ecs_a, study.ecs_b)}"
+                )
+                people = (study.participants_a, study.participants_b)
+                lines.append(f"      {' | '.join(side.took_part for side in people)}")
+
+            lines += _tests(pairing, self)
+
+        for names, where in ((self.only_a, "first"), (self.only_b, "second")):
             if names:
-                lines += ["", f"only in the {side}: {', '.join(names)}"]
+                lines += ["", f"only in the {where}: {', '.join(names)}"]
 
         return lines
 
@@ -124,26 +162,19 @@ class StudyComparison(Part, frozen=True, kw_only=True):
                 ]
                 if alike:
                     first = max(alike, key=lambda pair: abs(_of(pair, name).value or 0.0))
-                    return f"{_shown(first, name, wanted)}{_turned(first)}"
+                    a, b, by = first.a.label, first.b.label, _by(first, name)
+                    nearer = "closer to" if (_of(first, name).value or 0.0) > 0 else "further from"
+                    said = f"{b} is {nearer} people than {a}: {by}"
+                    if wanted == "different":
+                        said = f"{b} and {a} differ: {by}, {but(first.judged(name), (a, b))}"
+                    nothing = "; no difference shown in PAS" if name == "ECS" else ""
+                    return f"{said}{nothing}{_turned(first)}"
 
         first = max(known, key=lambda pair: abs(pair.pas.value or 0.0))
         return (
             f"No difference shown in PAS or ECS: {first.b.label} against {first.a.label} "
             f"{_by(first, 'ECS' if first.pas.value is None else 'PAS')}{_turned(first)}"
         )
-
-
-def _shown(pairing: StudyPairing, name: str, verdict: str) -> str:
-    a, b, by = pairing.a.label, pairing.b.label, _by(pairing, name)
-    nothing = "; no difference shown in PAS" if name == "ECS" else ""
-    if verdict == "different":
-        return f"{b} and {a} differ: {by}, {but(pairing.judged(name), (a, b))}{nothing}"
-    nearer = (
-        "closer to people than"
-        if (_of(pairing, name).value or 0.0) > 0
-        else "further from people than"
-    )
-    return f"{b} is {nearer} {a}: {by}{nothing}"
 
 
 def _of(pairing: StudyPairing, name: str) -> Estimate:
@@ -162,48 +193,6 @@ def _turned(pairing: StudyPairing) -> str:
     if flips:
         return f"; {formats.plural(flips, 'test')} in the other direction"
     return ""
-
-
-def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str]:
-    for side in (pairing.a, pairing.b):
-        yield f"{side.label}, {side.form}: {side.participants.took_part}"
-        directional = formats.number(side.pas_directional, digits=DIGITS)
-        pas, ecs = plain(side.pas, digits=DIGITS), plain(side.ecs, digits=DIGITS)
-        yield f"  PAS {pas} (with direction {directional}), ECS {ecs}"
-
-    how = (
-        "paired: the same participants, drawn together"
-        if pairing.paired
-        else "other participants: drawn apart"
-    )
-    how = how if pairing.studies else "no study in common"
-    if pairing.studies and (comparison.only_a or comparison.only_b):
-        how += (
-            f"; over the {formats.plural(len(pairing.studies), 'study', 'studies')} that both have"
-        )
-
-    yield f"second − first ({how})"
-    for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
-        if difference.value is None and difference.reason:
-            reason = f": {difference.reason}"
-        else:
-            reason = ""
-
-        yield (
-            f"  {name} {signed(difference, digits=DIGITS)} over "
-            f"{formats.plural(difference.n, 'test')}{reason}"
-        )
-
-    yield from ["", "  by study"]
-    for study in pairing.studies:
-        yield (
-            f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS "
-            f"{_from_to(study.ecs_a, study.ecs_b)}"
-        )
-        people = (study.participants_a, study.participants_b)
-        yield f"      {' | '.join(side.took_part for side in people)}"
-
-    yield from _tests(pairing, comparison)
 
 
 def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:

@@ -289,7 +289,16 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
         if (of_study := answers.study[number]) >= 0:
             for reply in answer.replies:
                 answers.spent[condition][of_study].add(reply)
-            _quote(answers.unread[condition], answer.replies, answers.of(*index.place(cell)))
+
+            # The beginnings of the first different replies that could not be read
+            quotes, turns = answers.unread[condition], answers.of(*index.place(cell))
+            for reply, turn in zip(answer.replies, turns, strict=False):
+                if len(quotes) == QUOTES or turn is None or not turn.replied or turn.parsed:
+                    continue
+                if set(turn.kinds.values()) - {REFUSED}:
+                    quote = formats.excerpt(reply.text, _QUOTE) or "(empty)"
+                    if quote not in quotes:
+                        quotes.append(quote)
 
     rows = index.scores.get(scoring)
     for cell in rows.partial if rows is not None else ():  # an incomplete scoring does not count
@@ -297,19 +306,6 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
             answers.slots[slot] = None
 
     return answers
-
-
-def _quote(
-    quotes: list[str], replies: Sequence[_Reply], turns: Sequence[TurnAnswer | None]
-) -> None:
-    """Keeps the beginnings of the first different replies that could not be read."""
-    for reply, turn in zip(replies, turns, strict=False):
-        if len(quotes) == QUOTES or turn is None or not turn.replied or turn.parsed:
-            continue
-        if set(turn.kinds.values()) - {REFUSED}:
-            quote = formats.excerpt(reply.text, _QUOTE) or "(empty)"
-            if quote not in quotes:
-                quotes.append(quote)
 
 
 _QUOTE = 60  # characters of a reply

@@ -450,7 +450,46 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
 
     yield from narrow_warnings(part)
     for condition in part.conditions:
-        yield from _of_condition(condition)
+        name, findings = condition.condition, condition.findings
+        scored = [finding for finding in findings if finding.pas.value is not None]
+        without = [finding for finding in findings if finding.pas.value is None]
+        if not scored:
+            yield f"{name}: no score: {_why(condition)}"
+        elif without:
+            every = formats.plural(len(findings), "finding")
+            count = f"{formats.count(len(without))} of {every}"
+            reasons = "; ".join(
+                dict.fromkeys(
+                    formats.clean(finding.reason or "not known") for finding in without[:2]
+                )
+            )
+            yield f"{name}: {count} without a score ({_named(without)}): {reasons}"
+
+        alike, run = _unvaried(condition)
+        if alike:
+            yield (
+                f"{name}: answers do not vary in {alike} of {formats.plural(run, 'arm')}: "
+                f"everybody there gave the same, so these are few answers, not many participants"
+            )
+
+        flagged = [finding for finding in scored if finding.flagged]
+        if flagged:
+            least = min(finding.coverage for finding in flagged if finding.coverage is not None)
+            count = formats.plural(len(flagged), "finding rests", "findings rest")
+            yield (
+                f"{name}: {count} on fewer than 80 % of the participants, at worst "
+                f"{formats.share(least)} ({_named(flagged)}): the number may only reflect those "
+                f"who answered"
+            )
+
+        opposed = [one for one in scored if any(test.decisive for test in one.tests)]
+        if opposed:
+            count = formats.plural(len(opposed), "finding has", "findings have")
+            yield (
+                f"{name}: {count} a decisive effect opposite to people's "
+                f"({_named(opposed)}): PAS counts it as agreement, directional PAS does not"
+            )
+
     yield from _of_floor(part)
 
 
@@ -537,48 +576,6 @@ def _not_above(
             f"{agent.condition}: above the mean of {name} in PAS ({by}), but not beyond what "
             f"single agents that answer so reach: counted by direction, PAS is "
             f"{formats.number(more.directed)}"
-        )
-
-
-def _of_condition(agent: StudyCondition) -> Iterator[str]:
-    scored = [finding for finding in agent.findings if finding.pas.value is not None]
-    without = [finding for finding in agent.findings if finding.pas.value is None]
-    if not scored:
-        yield f"{agent.condition}: no score: {_why(agent)}"
-    elif without:
-        count = f"{formats.count(len(without))} of {formats.plural(len(agent.findings), 'finding')}"
-        reasons = "; ".join(
-            dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2])
-        )
-        yield f"{agent.condition}: {count} without a score ({_named(without)}): {reasons}"
-
-    alike, arms = _unvaried(agent)
-    if alike:
-        yield (
-            f"{agent.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: "
-            f"everybody there gave the same, so these are few answers, not many participants"
-        )
-
-    flagged = [finding for finding in scored if finding.flagged]
-    if flagged:
-        least = min(finding.coverage for finding in flagged if finding.coverage is not None)
-        count = formats.plural(len(flagged), "finding rests", "findings rest")
-        yield (
-            f"{agent.condition}: {count} on fewer than 80 % of the participants, at worst "
-            f"{formats.share(least)} ({_named(flagged)}): the number may only reflect those who "
-            f"answered"
-        )
-
-    opposed = []
-    for finding in scored:
-        if any(test.decisive for test in finding.tests):
-            opposed.append(finding)
-
-    if opposed:
-        count = formats.plural(len(opposed), "finding has", "findings have")
-        yield (
-            f"{agent.condition}: {count} a decisive effect opposite to people's "
-            f"({_named(opposed)}): PAS counts it as agreement, directional PAS does not"
         )
 
 

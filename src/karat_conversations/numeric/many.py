@@ -420,9 +420,13 @@ def _compare(
     for row in np.flatnonzero(~(e.readable & a.readable)).tolist():
         alike[row] = same_text(e.raw[row], a.raw[row])
 
-    percentage = bare(
-        e.number, a.number, e_percent=e.power == _PERCENT, a_percent=a.power == _PERCENT
-    )
+    percentage = np.zeros(e.number.size, dtype=np.bool_)
+    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
+    at = np.flatnonzero(e_percent != a_percent)
+    if at.size:
+        percentage[at] = bare(
+            e.number[at], a.number[at], e_percent=e_percent[at], a_percent=a_percent[at]
+        )
 
     # Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is
     # too close

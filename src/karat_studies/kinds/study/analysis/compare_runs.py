@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from karat_studies.kinds.study.allowed import AllowCode
     from karat_studies.kinds.study.experiments import Reducer, Response
     from karat_studies.kinds.study.format import StudyFile
-    from karat_studies.replication import Agreement, Draws, StudyTest
+    from karat_studies.replication import Agreement, Draws
 
 MOVED = 1e-9  # below it an effect has no sign
 
@@ -317,7 +317,16 @@ def _pairing(
     level = parts[0].level
     sides = []
     for at in (0, 1):
-        sides.append(_joined([study.sides[at] for study in drawn], repetitions, level=level))
+        own = [study.sides[at] for study in drawn]
+        agreements, draws = [], []
+        for number in range(repetitions):
+            scores = [side.agreements[number].tests for side, _ in own]
+            tests = [[score.test for score in of_study] for of_study in scores]
+            agreements.append(agreement_of(*tests, level=level))
+            draws.append(join_draws([of_side[number] for _, of_side in own]))
+
+        sides.append(Scored(agreements=agreements, draws=draws, level=level))
+
     paired = all(study.paired for study in drawn)
     apart: dict[str, Sequence[Draws]] = {
         "first_draws": sides[0].draws,
@@ -445,20 +454,3 @@ def _people(side: Measured) -> set[tuple[str, str, str]]:
         rows = ()
 
     return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}
-
-
-def _joined(
-    parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int, *, level: float
-) -> Scored:
-    """The tests of all studies, repetition by repetition."""
-    agreements, draws = [], []
-    for at in range(repetitions):
-        tests: list[StudyTest] = []
-        for side, _ in parts:
-            for score in side.agreements[at].tests:
-                tests.append(score.test)
-
-        agreements.append(agreement_of(tests, level=level))
-        draws.append(join_draws([own[at] for _, own in parts]))
-
-    return Scored(agreements=agreements, draws=draws, level=level)

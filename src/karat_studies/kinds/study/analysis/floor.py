@@ -151,9 +151,7 @@ def floor_of(
     repetitions = min((len(part.tests) for part in parts), default=0)
     agreements = []
     for at in range(repetitions):
-        agreements.append(
-            agreement_of([test for part in parts for test in part.tests[at]], level=level)
-        )
+        agreements.append(agreement_of(*(part.tests[at] for part in parts), level=level))
 
     first = agreements[0]
     tests = []

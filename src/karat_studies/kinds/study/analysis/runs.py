@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,11 @@ def covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
     ]
 
 
-def agreement_of(tests: Sequence[StudyTest], *, level: float) -> Agreement:
-    """Of tests from which the agent was left out where too few answers could be read."""
+def agreement_of(*studies: Sequence[StudyTest], level: float) -> Agreement:
+    """Of the studies' tests, from which the agent was left out where too few answers could be
+    read.
+    """
+    tests = chain.from_iterable(studies)
     return score_tests(tests, convention=CONVENTION, min_coverage=0.0, level=level)
 
 

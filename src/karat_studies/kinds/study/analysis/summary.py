@@ -299,9 +299,7 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             parts=parts,
             number=number,
             agreements=[
-                agreement_of(
-                    [test for part in parts for test in part.tests[unit]], level=work.level
-                )
+                agreement_of(*(part.tests[unit] for part in parts), level=work.level)
                 for unit in units
             ],
             draws=[join_draws([part.draws[unit] for part in parts]) for unit in units],

@@ -192,8 +192,12 @@ class _Reading:
         last = given[-1][1]
         for marker, answer in given[:-1]:
             between = self.prose[marker.end() : given[-1][0].start()]
-            differs = answer is not None and last is not None and not _same(answer, last)
-            if differs and not finals and not _CORRECTED.search(between):
+            if answer is None or last is None or finals or _CORRECTED.search(between):
+                continue
+            one, other = parse_value(answer.answer), parse_value(last.answer)
+            if one is None or other is None:
+                return True, None
+            if (one.number, one.boolean) != (other.number, other.boolean):
                 return True, None
 
         return True, last
@@ -425,12 +429,3 @@ def _one_of(found: Sequence[Quantity]) -> ProseAnswer | None:
 
 def _equal(a: Quantity, b: Quantity) -> bool:
     return abs(a.number - b.number) <= 1e-9 * abs(b.number)
-
-
-def _same(a: ProseAnswer, b: ProseAnswer) -> bool:
-    first, second = parse_value(a.answer), parse_value(b.answer)
-    return (
-        first is not None
-        and second is not None
-        and (first[:1], first.boolean) == (second[:1], second.boolean)
-    )

@@ -386,22 +386,22 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
     if others:
         # Further numbers may belong to a reason, an aside or a separate sentence that does not
         # correct the answer
-        taken_back = re.search(TAKEN_BACK, rest, re.IGNORECASE) is not None
-        mark = None if taken_back else _NUMBER_REASON.search(rest)
-        reason = mark is not None and not (
-            {_valued(match) for match in _NUMBER.finditer(rest[: mark.start()])} - {value}
-        )
-        if not leads or not (reason or _in_asides(rest, value)):
+        taken_back = re.compile(TAKEN_BACK, re.IGNORECASE)
+        outside, asides = _ASIDE.sub(" ", rest), " ".join(_ASIDE.findall(rest))
+        explained = not _others(outside, value) and taken_back.search(asides) is None
+        reason = _NUMBER_REASON.search(rest)
+        if reason is not None and taken_back.search(rest) is None:
+            explained = explained or not _others(rest[: reason.start()], value)
+        if not leads or not explained:
             return Value(kind=CONTRADICTORY)
     if _BOUND.search(head) or _NUMBER_GOES_ON.match(rest) or not _in_its_unit(first, rest, field):
         return Value(kind=INVALID)
     return _in_range(value, field)
 
 
-def _in_asides(rest: str, value: float) -> bool:
-    outside, asides = _ASIDE.sub(" ", rest), " ".join(_ASIDE.findall(rest))
-    others = {_valued(match) for match in _NUMBER.finditer(outside)} - {value}
-    return not others and re.search(TAKEN_BACK, asides, re.IGNORECASE) is None
+def _others(text: str, value: float) -> set[float]:
+    """The numbers in a text besides this one."""
+    return {_valued(match) for match in _NUMBER.finditer(text)} - {value}
 
 
 def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:

@@ -299,7 +299,25 @@ def read_turns(
     `level`: of the intervals.
     """
     rows = index.scores.get(scoring)
-    parts = [_empty(base, index.repetitions, level) for _ in index.conditions]
+    parts = []
+    for _ in index.conditions:
+        size = base.size * index.repetitions
+        nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
+        parts.append(
+            Turns(
+                base=base,
+                repetitions=index.repetitions,
+                counted=nothing,
+                scored=nothing.copy(),
+                reached=nothing.copy(),
+                milliseconds=unknown,
+                prompt_tokens=unknown.copy(),
+                completion_tokens=unknown.copy(),
+                verdicts=unknown.copy(),
+                level=level,
+            )
+        )
+
     places = _Places(index, base)
     for cell in failed:
         condition, slots = places.of(cell)
@@ -376,23 +394,6 @@ class _Places:
         sample, condition = np.divmod(place, self._conditions)
         there = (turns >= 0) & (turns < self._counts[sample])
         return condition, repetition * self._size + self._first[sample] + turns, there
-
-
-def _empty(base: Declarations, repetitions: int, level: float) -> Turns:
-    size = base.size * repetitions
-    nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
-    return Turns(
-        base=base,
-        repetitions=repetitions,
-        counted=nothing,
-        scored=nothing.copy(),
-        reached=nothing.copy(),
-        milliseconds=unknown,
-        prompt_tokens=unknown.copy(),
-        completion_tokens=unknown.copy(),
-        verdicts=unknown.copy(),
-        level=level,
-    )
 
 
 def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | Reply]) -> None:

@@ -140,16 +140,54 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
             f"{self.a.label} → {self.b.label}; differences are the second minus the first",
         ]
         if self.conditions and self.a.condition is None and self.b.condition is None:
-            named = (
+            matched = (
                 name if name == other else f"{name} with {other}" for name, other in self.conditions
             )
-            lines.append(f"conditions compared: {', '.join(named)}")
+            lines.append(f"conditions compared: {', '.join(matched)}")
 
         if self.right is not None:
             lines += [f"right: {self.right}, or the same yes or no"]
 
         for pairing in self.pairings:
-            lines += ["", *_pairing_lines(pairing, self)]
+            difference, percent = pairing.difference, self.percent(pairing)
+            by = signed_estimate(difference.estimate, percent=percent)
+            means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
+            sides = zip((difference.a, difference.b), means, strict=True)
+            named = ", ".join(f"{name} {mean}" for name, mean in sides)
+            offline = " (offline)" if difference.offline else ""
+            p = f"p {formats.p_value(difference.p_adjusted)}{self.p_label.removeprefix('p')}"
+            tested = f"{over_units(difference, self.unit)}, {p}"
+            effect = f"d {formats.number(difference.effect)}"
+            lines += [
+                "",
+                f"{difference.metric}{offline}: {named}",
+                f"  {by}, {tested}, {effect}: {difference.verdict}",
+                f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
+            ]
+            if difference.least != difference.most:
+                bounds = between(None, difference.least, difference.most, percent=percent)[1]
+                lines.append(
+                    f"  bounds, if the missing scores were the lowest or the highest: {bounds}"
+                )
+
+            again = difference.again
+            if again is not None and again.new_questions is not None:
+                more = ""
+                if again.same_questions is not None:
+                    more = f", {formats.chance(again.same_questions)} with the same {self.unit}s"
+                null = "; where nothing differs at all, 2 %" if again.shown else ""
+                lines.append(
+                    f"  same verdict again: {formats.chance(again.new_questions)} of runs with new "
+                    f"{self.unit}s{more}, if effects of this size are usual{null}"
+                )
+
+            for flip in pairing.flips:
+                label = formats.excerpt(flip.sample, 24)
+                lines.append(
+                    f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} "
+                    f"({formats.signed(flip.difference)})"
+                )
+
         lines += [line for part in self.parts.values() for line in part.lines()]
         counts = [
             formats.plural(self.only_a, self.unit) + " only in the first" if self.only_a else "",
@@ -168,46 +206,3 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         from karat.document.render.notebook import comparison_html  # it imports this module
 
         return comparison_html(self)
-
-
-def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
-    difference, unit, percent = pairing.difference, result.unit, result.percent(pairing)
-    by = signed_estimate(difference.estimate, percent=percent)
-    means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
-    sides = ", ".join(
-        f"{name} {mean}" for name, mean in zip((difference.a, difference.b), means, strict=True)
-    )
-    offline = " (offline)" if difference.offline else ""
-    adjusted = result.p_label.removeprefix("p")
-    tested = f"{over_units(difference, unit)}, p {formats.p_value(difference.p_adjusted)}{adjusted}"
-    lines = [
-        f"{difference.metric}{offline}: {sides}",
-        f"  {by}, {tested}, d {formats.number(difference.effect)}: {difference.verdict}",
-        f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
-    ]
-    if difference.least != difference.most:
-        bounds = between(None, difference.least, difference.most, percent=percent)[1]
-        lines.append(f"  bounds, if the missing scores were the lowest or the highest: {bounds}")
-
-    if difference.again is not None and difference.again.new_questions is not None:
-        again = difference.again
-        same = again.same_questions
-        if same is None:
-            more = ""
-        else:
-            more = f", {formats.chance(same)} with the same {unit}s"
-
-        null = "; where nothing differs at all, 2 %" if again.shown else ""
-        lines.append(
-            f"  same verdict again: {formats.chance(again.new_questions)} of runs with new "
-            f"{unit}s{more}, if effects of this size are usual{null}"
-        )
-
-    for flip in pairing.flips:
-        label = formats.excerpt(flip.sample, 24)
-        lines.append(
-            f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} "
-            f"({formats.signed(flip.difference)})"
-        )
-
-    return lines

@@ -40,16 +40,17 @@ def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
     alike = set()
     for name in shared:
         both = ours[name].keys() & theirs[name].keys()
-        if both and all(_alike(ours[name][key], theirs[name][key]) for key in both):
+        same = set()
+        for key in both:
+            first, second = ours[name][key], theirs[name][key]
+            digests = {*first, *second}
+            if None not in digests and (first == second or len(digests) == 1):
+                same.add(key)
+
+        if both and same == both:
             alike.add(name)
 
     return frozenset(alike)
-
-
-def _alike(ours: list[bytes | None], theirs: list[bytes | None]) -> bool:
-    if None in ours or None in theirs:
-        return False
-    return ours == theirs or len({*ours, *theirs}) == 1
 
 
 def _answers(run: RunFolder) -> dict[str, Answers]:

@@ -189,7 +189,6 @@ def main_finding(
     """The result of comparisons: the largest difference on the first metric that has one, or that
     there is none.
     """
-    shares = {info.key for info in metrics if info.percent}
     differences = [
         difference for difference in differences if difference.verdict != NOT_TESTED
     ] or differences
@@ -203,24 +202,41 @@ def main_finding(
 
     if not shown:
         measured = [row for row in differences if row.verdict != NOT_MEASURED] or differences
-        return _out_of_reach(measured, metrics, unit) or _nothing_shown(measured, shares, unit)
+        return _nothing_shown(measured, metrics, unit)
 
     first = max(
         (row for row in shown if row.metric == shown[0].metric),
         key=lambda row: abs(row.estimate.value or 0.0),
     )
-    offline = " (offline scores)" if first.offline else ""
-    besides = "".join(f"; {ahead_sentence(row)}" for row in only_ahead[:_MOST_ALSO])
-
     estimate = first.estimate
     value, low, high = estimate.value or 0.0, estimate.low, estimate.high
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
-    by = _by(abs(value), low, high, percent=first.metric in shares, plain=True)
+    percent = any(info.percent for info in metrics if info.key == first.metric)
+    by = _by(abs(value), low, high, percent=percent, plain=True)
     tested = f"{over_units(first, unit)}, p {_p(first.p_adjusted)}"
-    sentence = f"{_pair(first)} on {first.metric} by {by} over {tested}"
+    offline = " (offline scores)" if first.offline else ""
+    sentence = f"{_pair(first)} on {first.metric} by {by} over {tested}{offline}"
 
-    return f"{sentence}{offline}{_also(first, shown)}{besides}"
+    # which condition wins the other comparisons that show a difference, on which metric
+    won: dict[str, list[str]] = {_pair(first): []}
+    for other in shown:
+        if other is not first:
+            won.setdefault(_pair(other), []).append(other.metric)
+
+    also = []
+    for pair, names in won.items():
+        named = ", ".join(names[:_MOST_ALSO])
+        if len(names) > _MOST_ALSO:
+            named += f" and {formats.plural(len(names) - _MOST_ALSO, 'further metric')}"
+        if names:
+            also.append(f"also on {named}" if pair == _pair(first) else f"{pair} on {named}")
+
+    parts = [sentence, *also[:_MOST_ALSO]]
+    if len(also) > _MOST_ALSO:
+        parts.append(formats.plural(len(also) - _MOST_ALSO, "further pair"))
+    parts += [ahead_sentence(row) for row in only_ahead[:_MOST_ALSO]]
+    return "; ".join(parts)
 
 
 def ahead_sentence(pair: Difference) -> str:
@@ -239,32 +255,6 @@ def ahead_sentence(pair: Difference) -> str:
 
     lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"
     return f"{leader} is ahead of {other} on {pair.metric} {ONLY_AHEAD}: {lost}"
-
-
-def _also(first: Difference, shown: Sequence[Difference]) -> str:
-    """The other comparisons that show a difference: which condition wins, on which metric."""
-    metrics: dict[str, list[str]] = {_pair(first): []}
-    for other in shown:
-        if other is not first:
-            metrics.setdefault(_pair(other), []).append(other.metric)
-
-    parts = []
-    for pair, names in metrics.items():
-        named = ", ".join(names[:_MOST_ALSO])
-        if len(names) > _MOST_ALSO:
-            named += f" and {formats.plural(len(names) - _MOST_ALSO, 'further metric')}"
-        if names:
-            if pair == _pair(first):
-                parts.append(f"also on {named}")
-            else:
-                parts.append(f"{pair} on {named}")
-
-    if len(parts) > _MOST_ALSO:
-        further = [formats.plural(len(parts) - _MOST_ALSO, "further pair")]
-    else:
-        further = []
-
-    return "".join(f"; {part}" for part in [*parts[:_MOST_ALSO], *further])
 
 
 def _pair(pair: Difference) -> str:
@@ -301,7 +291,34 @@ def _by(
     return f"{number}{' points' if percent else ''} {span}".rstrip()
 
 
-def _nothing_shown(differences: Sequence[Difference], shares: Container[str], unit: str) -> str:
+def _nothing_shown(
+    differences: Sequence[Difference], metrics: Sequence[MetricInfo], unit: str
+) -> str:
+    infos = {info.key: info for info in metrics}
+    tests = [
+        row for row in differences if row.p_adjusted is not None and row.estimate.value is not None
+    ]
+    units = max((row.clusters or row.n_pairs for row in tests), default=0)
+    if len(tests) > 1 and (least := least_p(len(tests), units)) >= ALPHA:
+        # so few questions cannot show a difference among so many comparisons
+        shares = []  # of the metric's scale, if it has one
+        for row in tests:
+            low, high = infos[row.metric].low, infos[row.metric].high
+            width = 1.0
+            if low is not None and high is not None:
+                width = high - low or 1.0
+            shares.append(abs(row.estimate.value or 0.0) / width)
+
+        largest = tests[shares.index(max(shares))]
+        estimate, percent = largest.estimate, infos[largest.metric].percent
+        by = _by(estimate.value, estimate.low, estimate.high, percent=percent)
+        count = formats.plural(units, unit if largest.clusters is None else "cluster")
+        return (
+            f"{count} cannot show a difference among {formats.plural(len(tests), 'comparison')} "
+            f"(by sign flips at best p {_p(least)}); the largest: {largest.b} against "
+            f"{largest.a} on {largest.metric}, {by}"
+        )
+
     first = next(
         (difference for difference in differences if difference.estimate.value is not None), None
     )
@@ -315,7 +332,8 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
         return f"{pair.a} and {pair.b} cannot be compared on {pair.metric}: {why}"
 
     estimate = first.estimate
-    by = _by(estimate.value, estimate.low, estimate.high, percent=first.metric in shares)
+    percent = infos[first.metric].percent
+    by = _by(estimate.value, estimate.low, estimate.high, percent=percent)
     offline = ", offline scores" if first.offline else ""
     over = over_units(first, unit)
     if first.verdict == NOT_MEASURED:
@@ -351,39 +369,6 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
         f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
         f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
     )
-
-
-def _out_of_reach(
-    differences: Sequence[Difference], metrics: Sequence[MetricInfo], unit: str
-) -> str:
-    """So few questions cannot show a difference among so many comparisons, and the largest one;
-    empty if they can.
-    """
-    tests = [
-        row for row in differences if row.p_adjusted is not None and row.estimate.value is not None
-    ]
-    units = max((row.clusters or row.n_pairs for row in tests), default=0)
-    if len(tests) < 2 or least_p(len(tests), units) < ALPHA:
-        return ""
-    infos = {info.key: info for info in metrics}
-    largest = max(tests, key=lambda row: abs(row.estimate.value or 0.0) / _span(infos[row.metric]))
-    estimate, count = (
-        largest.estimate,
-        formats.plural(units, unit if largest.clusters is None else "cluster"),
-    )
-    by = _by(estimate.value, estimate.low, estimate.high, percent=infos[largest.metric].percent)
-    return (
-        f"{count} cannot show a difference among {formats.plural(len(tests), 'comparison')} (by "
-        f"sign flips at best p {_p(least_p(len(tests), units))}); the largest: {largest.b} "
-        f"against {largest.a} on {largest.metric}, {by}"
-    )
-
-
-def _span(info: MetricInfo) -> float:
-    """The width of a metric's scale; 1 if it has none."""
-    if info.low is None or info.high is None:
-        return 1.0
-    return (info.high - info.low) or 1.0
 
 
 def _p(value: float | None) -> str:

@@ -68,11 +68,7 @@ def _result(
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
     asked = units.planned > 0  # the others were never asked because the comparison was decided
-    if grid.turns is None:
-        worst, best = _bounds(units)
-    else:
-        worst, best = _turn_bounds(info, grid.turns, index, there)
-
+    worst, best = _bounds(units, grid.turns, index, there)
     found = mean(units, level=level)
     if units.sums is None:
         distribution = _distribution(info, flat)
@@ -141,33 +137,6 @@ def _result(
         design_effect=design_effect,
         more=quantities(values) or UNSET,
     )
-
-
-def _turn_bounds(
-    info: MetricInfo, turns: TurnSums, index: int, there: Flags
-) -> tuple[Quantity, Quantity]:
-    """Like `_bounds`, over all declared turns. `there`: trials with numbers; in the others all
-    turns are missing.
-
-    A turn without a number in a trial that has some (no golden program, say) is not missing: it
-    cannot have one.
-    """
-
-    def added(part: Floats, where: Flags) -> float:
-        return float(turns.weights @ np.where(where, part[:, index, :], 0.0).sum(axis=1))
-
-    total, there_size = added(turns.totals, there), added(turns.counts, there)
-    missing = added(turns.planned, ~there)
-
-    def with_missing(end: float | None) -> Quantity:
-        if not there_size + missing:
-            return Quantity(value=None, reason="there are no turns to score")
-        if missing and end is None:
-            return Quantity(value=None, reason="the metric is not bounded on this side")
-        return Quantity(value=(total + missing * (end or 0.0)) / (there_size + missing))
-
-    worst, best = map(with_missing, _worst_and_best(info))
-    return worst, best
 
 
 def estimated(
@@ -272,21 +241,42 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
     )
 
 
-def _bounds(units: Units) -> tuple[Quantity, Quantity]:
-    """The mean if every planned trial without a number had the worst, or the best, value of the
-    scale.
+def _bounds(
+    units: Units, turns: TurnSums | None, index: int, there: Flags
+) -> tuple[Quantity, Quantity]:
+    """The mean if all that is missing had the worst, or the best, value of the scale: planned
+    trials without a number, or all turns of the trials that are not `there`.
+
+    A turn without a number in a trial that has some (no golden program, say) is not missing: it
+    cannot have one.
     """
+    missing, size, total = float(units.missing.sum()), units.means.size, 0.0
+    empty = "nothing was planned"
+    if turns is not None:
+        planned, counts, totals = (
+            float(turns.weights @ np.where(where, part[:, index, :], 0.0).sum(axis=1))
+            for part, where in (
+                (turns.planned, ~there),
+                (turns.counts, there),
+                (turns.totals, there),
+            )
+        )
+        missing, size, total = planned, counts + planned, totals
+        empty = "there are no turns to score"
+
     bounds = []
     for end in _worst_and_best(units.metric):
-        value, reason = None, "no values"
-        if not units.means.size:
-            reason = "nothing was planned"
-        elif end is None and units.missing.any():
-            reason = "the metric is not bounded on this side"
+        if not size:
+            bound = Quantity(value=None, reason=empty)
+        elif end is None and missing:
+            bound = Quantity(value=None, reason="the metric is not bounded on this side")
+        elif turns is not None:
+            bound = Quantity(value=(total + missing * (end or 0.0)) / size)
         else:
             value = known(filled(units, units.missing, end or 0.0).plain_mean)
+            bound = Quantity(value=value, reason="no values" if value is None else None)
 
-        bounds.append(Quantity(value=value, reason=reason if value is None else None))
+        bounds.append(bound)
 
     worst, best = bounds
     return worst, best

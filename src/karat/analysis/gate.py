@@ -481,7 +481,9 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
-    low, high = _within(intervals, ends)
+    # on the scale: a pseudo-value, or a conversation with a larger weight, may exceed it
+    low = intervals[0].low if ends[0] is None else max(intervals[0].low, ends[0])
+    high = intervals[1].high if ends[1] is None else min(intervals[1].high, ends[1])
     above = threshold.bound == "max"
     if above:
         kept, missed = (high <= limit, low > limit)
@@ -547,21 +549,6 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     )
 
 
-def _within(
-    intervals: Sequence[OneSided], ends: tuple[float | None, float | None]
-) -> tuple[float, float]:
-    """The lower bound of the first interval and the upper one of the second, on the scale.
-
-    A pseudo-value, or a conversation with a larger weight, may exceed it.
-    """
-    low, high = intervals[0].low, intervals[1].high
-    if ends[0] is not None:
-        low = max(low, ends[0])
-    if ends[1] is not None:
-        high = min(high, ends[1])
-    return low, high
-
-
 class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of a mean when only the least and most possible value of each question are known."""
 
@@ -586,7 +573,19 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
     def _one(self, side: Floats, level: float) -> OneSided:
         scale = self.scale
         if self.people is not None and scale is not None:
-            return _corrected(*self.people, scale, level)
+            (people, missing), estimate = self.people, self.people[0].people
+            value = math.nan if estimate.value is None else estimate.value
+            se = math.nan if estimate.se is None else estimate.se
+            bounds = corrected_bounds(
+                value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level
+            )
+            return msgspec.structs.replace(
+                bounds,
+                low=(1 - missing) * bounds.low + missing * scale[0],
+                high=(1 - missing) * bounds.high + missing * scale[1],
+                reason=estimate.reason or bounds.reason,
+            )
+
         if scale is not None and side.size and np.isfinite(side).all():
             slack = _ROUNDING * (scale[1] - scale[0])
             side = np.where((side < scale[0]) & (side >= scale[0] - slack), scale[0], side)
@@ -646,23 +645,6 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
                 least = middle
 
         return most
-
-
-def _corrected(
-    people: Corrected, missing: float, scale: tuple[float, float], level: float
-) -> OneSided:
-    estimate = people.people
-    value, se = (math.nan if number is None else number for number in (estimate.value, estimate.se))
-    bounds = corrected_bounds(
-        value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level
-    )
-    low, high = (
-        (1 - missing) * end + missing * worst
-        for end, worst in zip((bounds.low, bounds.high), scale, strict=True)
-    )
-    return msgspec.structs.replace(
-        bounds, low=low, high=high, reason=estimate.reason or bounds.reason
-    )
 
 
 def _needed(margin: float, sd: float) -> int | None:

@@ -125,18 +125,12 @@ def grids(
     `by_turn`: if rates are over turns.
     """
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
-    metrics: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
-    names = []
+    metrics: list[MetricInfo] = []
     for name, scoring in shown.items():
-        info, rows = described.get((name, scoring)), index.scores.get((name, scoring))
-        if rows is not None:
-            offline = rows.offline
-        else:
-            offline = info is not None and info.offline
+        scorer, rows = described.get((name, scoring)), index.scores.get((name, scoring))
+        metrics += _metrics(name, scoring, scorer, rows)
 
-        for metric in _metrics(info, rows):
-            metrics.append((name, scoring, metric, rows, offline))
-            names.append(metric.name)
+    names = [info.name for info in metrics]
 
     layouts: dict[int, Layout] = {}
     all_grids: list[Grid] = []
@@ -147,18 +141,15 @@ def grids(
     else:
         not_needed = np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
 
-    for scorer, scoring, metric, rows, offline in metrics:
-        if names.count(metric.name) == 1:
-            key = metric.name
-        else:
-            key = f"{scorer}.{metric.name}"
-
-        info = described.get((scorer, scoring))
+    for metric in metrics:
+        info = metric
+        if names.count(metric.name) > 1:
+            info = msgspec.structs.replace(metric, key=f"{metric.scorer}.{metric.name}")
+        scored_by = metric.scorer, metric.scoring
+        scorer, rows = described.get(scored_by), index.scores.get(scored_by)
+        counting = None
         if by_turn is not None:
-            counting = by_turn.scorings.get((scorer, scoring))
-        else:
-            counting = None
-
+            counting = by_turn.scorings.get(scored_by)
         if rows is not None and id(rows) not in layouts:
             layouts[id(rows)] = Layout(rows, counting.rules if counting is not None else None)
         if rows is not None:
@@ -166,12 +157,9 @@ def grids(
         else:
             layout = None
 
-        grid = replace(
-            _grid(index, _described(metric, key, scorer, scoring, offline), layout),
-            not_needed=not_needed,
-        )
+        grid = replace(_grid(index, info, layout), not_needed=not_needed)
         # its repeats differ in the order shown, not by noise
-        if info is not None and info.compared_with is not None:
+        if scorer is not None and scorer.compared_with is not None:
             once = msgspec.structs.replace(grid.info, repeats=1)
             grid = replace(
                 grid, info=once, judge_variance=(np.empty(0), np.empty(0, dtype=np.int64))
@@ -187,10 +175,8 @@ def grids(
             tested = counting.rules.tested({} if rows is None else columns_of(rows))
             grid = replace(grid, is_tested=metric.name in tested)
             if metric.name == tested[0]:
-                place = next(
-                    (at for at, other in enumerate(all_grids) if other.info.scorer == scorer),
-                    len(all_grids),
-                )
+                by = [other.info.scorer for other in all_grids]
+                place = by.index(info.scorer) if info.scorer in by else len(by)
                 all_grids.insert(place, grid)
                 continue
 
@@ -199,54 +185,60 @@ def grids(
     return all_grids
 
 
-def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric]:
-    """Announced metrics that are measured, then unannounced ones.
+def _metrics(
+    scorer: str, scoring: str, info: ScorerInfo | None, rows: ScoreRows | None
+) -> list[MetricInfo]:
+    """Announced metrics that are measured, then unannounced ones; the key is the name.
 
     One with only true and false values is a share, even if its scorer did not announce it so.
     """
     announced: dict[str, Metric] = {}
     if info is not None:
         announced.update((metric.name, metric) for metric in info.metrics)
-    if rows is None:
-        return announced.values()
+    offline = info is not None and info.offline
+    if rows is not None:
+        offline = rows.offline
+        for name in sorted({*rows.values}.difference(announced)):
+            announced[name] = Metric(name=name)
+
     measured = []
-    for name in (*announced, *sorted({*rows.values}.difference(announced))):
-        values = rows.values.get(name)
-        if values is None:
-            continue
-        metric = announced.get(name) or Metric(name=name)
-        only_flags = name not in rows.numbers and not np.isnan(values).all()
-        if only_flags and metric.kind == "number":
-            metric = msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
-        measured.append(metric)
+    for name, listed in announced.items():
+        metric = listed
+        if rows is not None:
+            values = rows.values.get(name)
+            if values is None:
+                continue
+            only_flags = name not in rows.numbers and not np.isnan(values).all()
+            if only_flags and metric.kind == "number":
+                metric = msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
+
+        # The least reliable value: right (share), or one step below the best (ordinal).
+        low, high = metric.bounds
+        threshold = None
+        step = 1.0 if metric.kind == "ordinal" else 0.0
+        if metric.kind != "number" and metric.direction == "higher" and high is not None:
+            threshold = high - step
+        elif metric.kind != "number" and metric.direction == "lower" and low is not None:
+            threshold = low + step
+
+        measured.append(
+            MetricInfo(
+                key=name,
+                name=name,
+                scorer=scorer,
+                scoring=scoring,
+                low=low,
+                high=high,
+                direction=metric.direction,
+                kind=metric.kind,
+                offline=offline,
+                threshold=threshold,
+                description=metric.description,
+                compared=msgspec.UNSET if metric.compared else False,
+            )
+        )
 
     return measured
-
-
-def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: bool) -> MetricInfo:
-    low, high = metric.bounds
-    # The least reliable value: right (share), or one step below the best (ordinal).
-    threshold = None
-    step = 1.0 if metric.kind == "ordinal" else 0.0
-    if metric.kind != "number" and metric.direction == "higher" and high is not None:
-        threshold = high - step
-    elif metric.kind != "number" and metric.direction == "lower" and low is not None:
-        threshold = low + step
-
-    return MetricInfo(
-        key=key,
-        name=metric.name,
-        scorer=scorer,
-        scoring=scoring,
-        low=low,
-        high=high,
-        direction=metric.direction,
-        kind=metric.kind,
-        offline=offline,
-        threshold=threshold,
-        description=metric.description,
-        compared=msgspec.UNSET if metric.compared else False,
-    )
 
 
 class Layout:

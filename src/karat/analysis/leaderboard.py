@@ -16,6 +16,7 @@ from karat.analysis.parts import kind_of
 from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import adjust
+from karat.stats.ranking import maximal_groups
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,27 +149,12 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
     >>> letters(3, {(0, 2)})
     ['a', 'ab', 'b']
     """
-    columns: list[set[int]] = [set(range(count))]
-    for a, b in sorted(apart):
-        for column in [column for column in columns if a in column and b in column]:
-            columns.remove(column)
-            columns += [column - {a}, column - {b}]
+    found = [""] * count
+    for at, group in enumerate(maximal_groups(range(count), sorted(apart))):
+        letter = chr(ord("a") + at % 26) + str(at // 26 or "")
+        for entry in group:
+            found[entry] += letter
 
-        columns = [
-            column
-            for at, column in enumerate(columns)
-            if not any(
-                column < other or (column == other and at > before)
-                for before, other in enumerate(columns)
-            )
-        ]
-
-    columns.sort(key=sorted)
-    named = [chr(ord("a") + at % 26) + str(at // 26 or "") for at in range(len(columns))]
-    pairs = list(zip(named, columns, strict=True))
-    found = []
-    for entry in range(count):
-        found.append("".join(name for name, column in pairs if entry in column))
     return found
 
 

@@ -186,7 +186,11 @@ class StoppingRule:
                     verdict = "higher" if sign > 0 else "lower"
                 else:
                     verdict = "better" if (sign > 0) == (self._direction == "higher") else "worse"
-            elif look.decision == "equivalent" and self._equivalent(means, worst, pair, questions):
+            elif look.decision == "equivalent" and all(
+                self._at_worst(means, worst, pair, questions, self._columns[name]).decision
+                == "equivalent"
+                for name in pair
+            ):
                 verdict = "equivalent"
             elif look.decision == "futile":
                 verdict = "futile"
@@ -218,12 +222,6 @@ class StoppingRule:
         filled = means.copy()
         filled[:, column] = worst[:, column]
         return self.at(filled, pair, questions, alpha=self.horizon.alpha / len(self.pairs))
-
-    def _equivalent(self, means: Floats, worst: Floats, pair: Pair, questions: int) -> bool:
-        """Whether a look shows equivalence whichever side's losses are at their worst."""
-        columns = [self._columns[name] for name in pair]
-        looks = (self._at_worst(means, worst, pair, questions, column) for column in columns)
-        return all(look.decision == "equivalent" for look in looks)
 
     def adjusted(self) -> dict[Pair, float]:
         """The smallest p-value of each comparison so far, after Holm's adjustment."""
@@ -324,17 +322,19 @@ class RunLooks:
                 self._scored[cell] = 1
             self._read = len(rows.cells)
 
-        out, width = self.rule.out, self._index.repetitions
-        columns = [column for name, column in self._index.conditions.items() if name not in out]
+        index, scorer = self._index, self._horizon.scorer
+        out, width = self.rule.out, index.repetitions
+        columns = [column for name, column in index.conditions.items() if name not in out]
         for unit in self._units[self._complete :]:
             starts = (
-                (row * len(self._index.conditions) + column) * width
-                for row in unit
-                for column in columns
+                (row * len(index.conditions) + column) * width for row in unit for column in columns
             )
             cells = (cell for start in starts for cell in range(start, start + width))
+            unscored = [cell for cell in cells if not self._scored[cell] or cell in partial]
+            lost = index.score_failed
             if not all(
-                (self._scored[cell] and cell not in partial) or self._failed(cell) for cell in cells
+                index.failed[cell] or (cell, scorer) in lost or (cell, None) in lost
+                for cell in unscored
             ):
                 break
 
@@ -342,12 +342,6 @@ class RunLooks:
             self._ended += len(unit)
 
         return self._ended
-
-    def _failed(self, cell: int) -> bool:
-        index, scorer = self._index, self._horizon.scorer
-        return bool(index.failed[cell]) or any(
-            (cell, name) in index.score_failed for name in (scorer, None)
-        )
 
     def means(self) -> tuple[Floats, Floats]:
         """The mean of each question, in order, under each condition; NaN if there is no score.

@@ -9,7 +9,7 @@ sides together are all answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -234,23 +234,6 @@ def expectations(
     }
 
 
-def _calls_by_cell(index: RunIndex) -> Iterator[tuple[int, list[tuple[CalledTool, bool]]]]:
-    """Every answered cell, and the tools that its answer called: whether a call of each
-    succeeded.
-    """
-    tools, rows, at = list(index.calls.codes), index.calls, 0
-    order = np.argsort(np.frombuffer(rows.cells, dtype=np.int64), kind="stable").tolist()
-    for cell in range(index.planned):
-        start = at
-        while at < len(order) and rows.cells[order[at]] == cell:
-            at += 1
-        if index.answered[cell]:
-            yield (
-                cell,
-                [(tools[rows.tools[row]], rows.succeeded[row] > 0) for row in order[start:at]],
-            )
-
-
 def tool_uses(
     index: RunIndex, expected: Mapping[str, Expectation], *, level: float
 ) -> tuple[tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
@@ -262,17 +245,26 @@ def tool_uses(
     uses: list[ToolUse] = []
     confusions: list[ToolConfusion] = []
     names = list(index.conditions)
+    offered, calls = list(index.calls.codes), index.calls
+    order = np.argsort(np.frombuffer(calls.cells, dtype=np.int64), kind="stable").tolist()
     for scorer, wanted in (
         expected.items() if index.calls.codes or index.run.info.reports_tool_calls else ()
     ):
         # condition and tool → sample → expected, called, both
         counts: dict[tuple[int, str], dict[int, list[int]]] = {}
         pairs: Counter[tuple[int, str, str | None]] = Counter()
-        for cell, calls in _calls_by_cell(index):
+        at = 0
+        for cell in range(index.planned):
+            start = at
+            while at < len(order) and calls.cells[order[at]] == cell:
+                at += 1
+
             sample, condition, _ = index.place(cell)
-            if (tools := wanted.tools[sample]) is None:
+            tools = wanted.tools[sample]
+            if tools is None or not index.answered[cell]:
                 continue
-            matched, others = wanted.choices(sample, calls)
+            called = [(offered[calls.tools[i]], calls.succeeded[i] > 0) for i in order[start:at]]
+            matched, others = wanted.choices(sample, called)
             for tool in tools | others:
                 count = counts.setdefault((condition, tool), {}).setdefault(sample, [0, 0, 0])
                 count[0] += tool in tools
@@ -285,21 +277,21 @@ def tool_uses(
             )
 
         rows = []
-        for (at, tool), tallies in counts.items():
-            golden, called, both = np.array(list(tallies.values()), dtype=np.float64).T
+        for (condition, tool), tallies in counts.items():
+            golden, chosen, both = np.array(list(tallies.values()), dtype=np.float64).T
             precision, recall = (
                 estimated(
                     ratio_interval(Sums.of(both, of), share=True, level=level).interval, 0.0, 1.0
                 )
-                for of in (called, golden)
+                for of in (chosen, golden)
             )
             rows.append(
                 ToolUse(
                     scorer=scorer,
-                    condition=names[at],
+                    condition=names[condition],
                     tool=tool,
                     expected=int(golden.sum()),
-                    called=int(called.sum()),
+                    called=int(chosen.sum()),
                     matched=int(both.sum()),
                     precision=precision,
                     recall=recall,

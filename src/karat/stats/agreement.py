@@ -369,29 +369,21 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
     agreeing = np.asarray(2 * total / np.maximum(1.0, ratings.counts * (ratings.counts - 1)))
 
     def coefficient(ratings: Ratings, often: Floats) -> Agreed:
-        return _beyond_chance(ratings, often, agreeing, chance(ratings, often, matrix))
+        # (pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with one
+        # rating. He takes the number of shared things as known, which makes the error far too
+        # large if most have only one rating, such as a judge's. If everything is shared it is the
+        # same.
+        expected, moved = chance(ratings, often, matrix)
+        paired = ratings.counts > 1
+        shared = float(often[paired].sum())
+        if not shared > 0 or not 1 - expected > 1e-12:
+            return undefined(len(often))
+        observed = float((often * agreeing)[paired].sum()) / shared
+        value = (observed - expected) / (1 - expected)
+        reached = np.where(paired, often.sum() / shared * (agreeing - observed), 0.0)
+        return Agreed(value, (reached - (1 - value) * moved) / (1 - expected))
 
     return interval_of(ratings, coefficient, level=level, method=method, rng=rng)
-
-
-def _beyond_chance(
-    ratings: Ratings, often: Floats, agreeing: Floats, expected: tuple[float, Floats]
-) -> Agreed:
-    """(pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with one
-    rating.
-
-    He takes the number of shared things as known, which makes the error far too large if most have
-    only one rating, such as a judge's. If everything is shared it is the same.
-    """
-    chance, moved = expected
-    paired = ratings.counts > 1
-    shared = float(often[paired].sum())
-    if not shared > 0 or not 1 - chance > 1e-12:
-        return undefined(len(often))
-    observed = float((often * agreeing)[paired].sum()) / shared
-    value = (observed - chance) / (1 - chance)
-    reached = np.where(paired, often.sum() / shared * (agreeing - observed), 0.0)
-    return Agreed(value, (reached - (1 - value) * moved) / (1 - chance))
 
 
 def _gwet(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:
@@ -468,7 +460,22 @@ def krippendorff_alpha(
     """
     if (level is None) == (weights is None):
         raise ValueError("level: is required, or weights in its place")
-    ratings = _shared(read_ratings(raters, clusters, categories))
+    ratings = read_ratings(raters, clusters, categories)
+    paired = ratings.counts > 1
+    if not paired.all():  # things with only one rating are left out
+        size, left = int(paired.sum()), None
+        if ratings.clusters is not None:
+            labels, left = np.unique(ratings.clusters[paired], return_inverse=True)
+            size = labels.size
+
+        ratings = replace(
+            ratings,
+            codes=ratings.codes[paired],
+            counts=ratings.counts[paired],
+            clusters=left,
+            n_clusters=size,
+        )
+
     known = ratings.categories
     if weights is not None:
         matrix = weight_matrix(known, weights, spacing)
@@ -553,25 +560,6 @@ def _to_all(values: Floats, share: Floats) -> Floats:
     starts = range(0, values.size, rows)
     return np.concatenate(
         [_proportion(values[at : at + rows, None], values) @ share for at in starts] or [values]
-    )
-
-
-def _shared(ratings: Ratings) -> Ratings:
-    """The same without things with only one rating."""
-    kept = ratings.counts > 1
-    if kept.all():
-        return ratings
-    clusters, n = None, int(kept.sum())
-    if ratings.clusters is not None:
-        left, clusters = np.unique(ratings.clusters[kept], return_inverse=True)
-        n = left.size
-
-    return replace(
-        ratings,
-        codes=ratings.codes[kept],
-        counts=ratings.counts[kept],
-        clusters=clusters,
-        n_clusters=n,
     )
 
 

@@ -161,24 +161,20 @@ def _on_scale(
 
     if np.unique(means, return_counts=True)[1].max() < max(2, CROWDED * means.size):
         return None
-    low, high = (
-        _t_bound(_with_one_more(means, end, origins), side, level)
-        for end, side in zip(scale, (-1, 1), strict=True)
-    )
+    bounds = []
+    for end, side in zip(scale, (-1, 1), strict=True):
+        more = np.append(means, end)
+        if origins is None:
+            added = clustered_mean(more, None)
+        else:  # one more cluster, of average size
+            clusters = np.append(origins.codes, n)
+            weights = np.append(np.ones(means.size), means.size / n)
+            added = clustered_mean(more, clusters, weights=weights)
+
+        bounds.append(_t_bound(added, side, level))
+
+    low, high = bounds
     return structs.replace(known, low=low, high=high, method="t with one pseudo-value")
-
-
-def _with_one_more(means: Floats, value: float, origins: Groups | None) -> Interval:
-    """The mean with one more value; where questions come in clusters, with one more cluster of
-    average size.
-    """
-    more = np.append(means, value)
-    if origins is None:
-        return clustered_mean(more, None)
-    n = len(origins.labels)
-    return clustered_mean(
-        more, np.append(origins.codes, n), weights=np.append(np.ones(means.size), means.size / n)
-    )
 
 
 def _t_bound(over: Interval, side: int, level: float) -> float:

@@ -211,20 +211,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
         which = "both scored" if second < 2 else "the judge alone scored"
         return replace(bare, value=value, reason=f"{which} only one question, so no interval")
 
-    se = _joint_error(alone, gap)
-    widest = max(judged.se, correction.se)
-    bare = replace(bare, value=value)
-    if se == 0 or not widest > 0:
-        return around(bare, 0.0, math.nan)
-    parts = (judged.se / widest) ** 2, (correction.se / widest) ** 2
-    welch = exact_sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
-    return bare.with_error(se, min(welch, clusters - 1.0))
-
-
-def _joint_error(alone: Groups, gap: Groups) -> float:
-    """The error of the sum of both means, which are correlated by the questions that are in
-    both.
-    """
+    # Both means are correlated by the questions that are in both.
     moved: dict[object, float] = {}
     for groups in (alone, gap):
         n = len(groups.labels)
@@ -232,7 +219,14 @@ def _joint_error(alone: Groups, gap: Groups) -> float:
         for label, part in zip(groups.labels, parts.tolist(), strict=True):
             moved[label] = moved.get(label, 0.0) + part
 
-    return math.sqrt(exact_sum(part * part for part in moved.values()))
+    se = math.sqrt(exact_sum(part * part for part in moved.values()))
+    widest = max(judged.se, correction.se)
+    bare = replace(bare, value=value)
+    if se == 0 or not widest > 0:
+        return around(bare, 0.0, math.nan)
+    shares = (judged.se / widest) ** 2, (correction.se / widest) ** 2
+    welch = exact_sum(shares) ** 2 / (shares[0] ** 2 / (first - 1) + shares[1] ** 2 / (second - 1))
+    return bare.with_error(se, min(welch, clusters - 1.0))
 
 
 def _confusion(

@@ -433,7 +433,23 @@ def mean_difference(
     method = f"{'student' if equal_variances else 'welch'} t on question means"
     value = centred_mean(y) - centred_mean(x)
     error = _error(x, y, equal_variances)
-    statistic, p, reason = _test(value, error, x.size, y.size)
+    statistic = p = math.nan
+    reason: str | None = None
+    if math.isnan(value):
+        reason = "a group has no value"
+    elif math.isnan(error.se):
+        reason = "too few questions for an interval"
+    elif error.se > 0:
+        statistic = value / error.se
+        p = t_two_sided(statistic, error.df)
+    elif value == 0:
+        p, reason = 1.0, "all question means are equal"
+    else:
+        statistic = math.copysign(math.inf, value)
+        # only groups of equal size can be swapped
+        p = share_of_arrangements(x.size, y.size, 2 if x.size == y.size else 1)
+        reason = "no spread within either group: p by permutation"
+
     if error.pooled_sd > 0:
         d = value / error.pooled_sd
     else:
@@ -507,20 +523,6 @@ def _error(x: Floats, y: Floats, equal_variances: bool) -> _Error:
     shares = [part / exact_sum(parts) for part in parts]
     welch = 1 / exact_sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
     return _Error(math.sqrt(exact_sum(parts)), welch, pooled)
-
-
-def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float, str | None]:
-    if math.isnan(value):
-        return math.nan, math.nan, "a group has no value"
-    if math.isnan(error.se):
-        return math.nan, math.nan, "too few questions for an interval"
-    if error.se > 0:
-        return value / error.se, t_two_sided(value / error.se, error.df), None
-    if value == 0:
-        return math.nan, 1.0, "all question means are equal"
-    # only groups of equal size can be swapped
-    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)
-    return math.copysign(math.inf, value), p, "no spread within either group: p by permutation"
 
 
 def share_of_arrangements(n_a: int, n_b: int, like: int = 1) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.stats import special
-from karat.stats._groups import Floats, Groups, columns, group, z_quantile
+from karat.stats._groups import Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
 from karat.stats.power import (
     Planned,
@@ -427,7 +427,23 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     questions = np.minimum(paid, math.inf if max_questions is None else max_questions)
     spread = var_between + conditions * (var_within + var_judge / scores) / answers
     variance = np.where(questions >= 2, spread / np.maximum(questions, 1), math.inf)
-    split = _cheapest(questions, variance, questions * price)
+    least, cost = float(variance.min()), questions * price
+    if math.isinf(least):
+        few = "the budget is not enough for two questions"
+        split = Split(
+            questions=0, repetitions=0, judge_repeats=0, se=math.nan, cost=0.0, reason=few
+        )
+    else:
+        cheapest = np.argmin(np.where(variance <= least * (1 + 1e-12), cost, math.inf))
+        row, column = (int(place) for place in np.unravel_index(cheapest, cost.shape))
+        split = Split(
+            questions=int(questions[row, column]),
+            repetitions=row + 1,
+            judge_repeats=column + 1,
+            se=math.sqrt(least),
+            cost=float(cost[row, column]),
+        )
+
     if max_questions is not None and max_questions < 2:
         return replace(
             split, reason=f"max_questions is {max_questions}: an error needs two questions"
@@ -444,23 +460,4 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     return replace(
         split,
         reason=split.reason or (f"no more than {' and '.join(most)} were tried" if most else None),
-    )
-
-
-def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:
-    least = float(variance.min())
-    if math.isinf(least):
-        few = "the budget is not enough for two questions"
-        return Split(questions=0, repetitions=0, judge_repeats=0, se=math.nan, cost=0.0, reason=few)
-
-    row, column = np.unravel_index(
-        np.argmin(np.where(variance <= least * (1 + 1e-12), cost, math.inf)), cost.shape
-    )
-    at = int(row), int(column)
-    return Split(
-        questions=int(questions[at]),
-        repetitions=at[0] + 1,
-        judge_repeats=at[1] + 1,
-        se=math.sqrt(least),
-        cost=float(cost[at]),
     )

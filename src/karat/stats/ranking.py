@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from karat.stats.intervals import sample_sd, t_interval
 from karat.stats.results import Contrast, Leaderboard, Standing
 
 Many = Iterable[object] | Mapping[str, Iterable[object]]
+Name = TypeVar("Name")
 
 
 def leaderboard(
@@ -107,7 +109,7 @@ def leaderboard(
     return Leaderboard(
         standings=_standings(names, table, means, contrasts, lost),
         contrasts=contrasts,
-        groups=_groups(
+        groups=maximal_groups(
             names, [(contrast.first, contrast.second) for contrast in contrasts if contrast.apart]
         ),
         n=len(shared),
@@ -269,7 +271,9 @@ def _standings(
     return tuple(standings)
 
 
-def _groups(names: Sequence[str], apart: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+def maximal_groups(
+    names: Sequence[Name], apart: Iterable[tuple[Name, Name]]
+) -> tuple[tuple[Name, ...], ...]:
     """Maximal sets without a pair that is apart: each such pair splits the sets that contain
     both.
     """

@@ -194,7 +194,23 @@ def ratio_interval(
     check_level(level)
     kept, sources_of = sums.only(sums.there), _sources(sources, sums.there)
     if sources_of is None:
-        over = _over_clusters(kept, level)
+        clusters = kept.counts.size
+        over = Interval(
+            value=kept.ratio,
+            level=level,
+            n=clusters,
+            method="t",
+            observations=int(kept.counts.sum()),
+            reason="only one cluster, so no interval" if clusters else "no values",
+        )
+        if clusters > 1:
+            se, reason = _jackknife(kept.pulls()), None
+            if se == 0:
+                reason = f"all {clusters} clusters have the same rate"
+            elif float(kept.shares.max()) > 0.5:
+                reason = "one cluster holds more than half of the values"
+
+            over = over.with_error(se, clusters - 1, reason)
     else:
         mean = _by_source(kept.ratio, kept.scores(), kept.shares, sources_of, level=level)
         over = replace(mean, value=kept.ratio, observations=int(kept.counts.sum()))
@@ -219,23 +235,6 @@ def ratio_interval(
         effect = math.nan
 
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
-
-
-def _over_clusters(kept: Sums, level: float) -> Interval:
-    clusters = kept.counts.size
-    bare = Interval(
-        value=kept.ratio, level=level, n=clusters, method="t", observations=int(kept.counts.sum())
-    )
-    if clusters < 2:
-        return replace(bare, reason="only one cluster, so no interval" if clusters else "no values")
-
-    se, reason = _jackknife(kept.pulls()), None
-    if se == 0:
-        reason = f"all {clusters} clusters have the same rate"
-    elif float(kept.shares.max()) > 0.5:
-        reason = "one cluster holds more than half of the values"
-
-    return bare.with_error(se, clusters - 1, reason)
 
 
 def _naive_se(sums: Sums) -> float:

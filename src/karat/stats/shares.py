@@ -500,20 +500,8 @@ def _score_bounds(first: Share, second: Share, level: float) -> tuple[float, flo
 
 
 def _score(first: Share, second: Share, supposed: float) -> float:
-    (p1, n1), (p2, n2) = first, second
-    q1 = _restricted(first, second, supposed)
-    q2 = min(1.0, max(0.0, q1 - supposed))
-    variance = (q1 * (1 - q1) / n1 + q2 * (1 - q2) / n2) * (n1 + n2) / (n1 + n2 - 1)
-    off = p1 - p2 - supposed
-    if variance > 0:
-        return off / math.sqrt(variance)
-    if off:
-        return math.copysign(math.inf, off)
-    return 0.0
-
-
-def _restricted(first: Share, second: Share, supposed: float) -> float:
-    """The likeliest first share given that it exceeds the second by `supposed`: a root of a cubic.
+    """The standardised difference, at the likeliest shares that differ by `supposed`: the root of a
+    cubic.
 
     Farrington and Manning (1990), Stat. Med. 9:1447.
     """
@@ -531,4 +519,12 @@ def _restricted(first: Share, second: Share, supposed: float) -> float:
         turn = 0.0
 
     root = 2 * third * math.cos((math.pi + turn) / 3) - b / 3
-    return min(1.0, 1.0 + supposed, max(0.0, supposed, root))
+    q1 = min(1.0, 1.0 + supposed, max(0.0, supposed, root))
+    q2 = min(1.0, max(0.0, q1 - supposed))
+    variance = (q1 * (1 - q1) / n1 + q2 * (1 - q2) / n2) * (n1 + n2) / (n1 + n2 - 1)
+    off = p1 - p2 - supposed
+    if variance > 0:
+        return off / math.sqrt(variance)
+    if off:
+        return math.copysign(math.inf, off)
+    return 0.0

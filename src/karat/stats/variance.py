@@ -485,27 +485,27 @@ class _Table(NamedTuple):
         return max(float(special.fdtrc(*self.df, self.ratio)), math.ulp(0.0))
 
 
-def _table(groups: Groups) -> _Table:
+def _components(groups: Groups, method: str, level: float) -> VarianceComponents:
     n, size = len(groups.labels), groups.values.size
-    grand = centred_mean(groups.values)
-    df = (float(n - 1), float(size - n))
-    return _Table(
+    grand, df = centred_mean(groups.values), (float(n - 1), float(size - n))
+    table = pivot = _Table(
         ms_between=float(np.sum(groups.counts * (groups.means - grand) ** 2)) / df[0],
         ms_within=float(groups.squares.sum()) / df[1],
         n0=(size - float(np.sum(groups.counts.astype(float) ** 2)) / size) / df[0],
         df=df,
     )
+    if bool((groups.counts != groups.counts[0]).any()):
+        # Weighted mean squares are then not a multiple of a chi-squared, and the intervals covered
+        # too little: they are based on unweighted question means.
+        harmonic = n / float(np.sum(1 / groups.counts))
+        pivot = table._replace(ms_between=harmonic * sample_sd(groups.means) ** 2, n0=harmonic)
 
-
-def _components(groups: Groups, method: str, level: float) -> VarianceComponents:
-    n, size, table = len(groups.labels), groups.values.size, _table(groups)
     between, within = (table.ms_between - table.ms_within) / table.n0, table.ms_within
     if method == "reml":
         between, within = reml_of_two(groups)
     reason = None if table.ms_within > 0 or table.ms_between > 0 else "all values are equal"
     mean = t_interval(groups.means, level=level, observations=size)
-    pivot, shares = _pivot(groups, table), _shares((between, within))
-    bounds = _bounds(pivot, level)
+    shares, bounds = _shares((between, within)), _bounds(pivot, level)
 
     def estimate(part: str, value: float) -> Interval:
         low, high = bounds[part]
@@ -532,18 +532,6 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
     icc = estimate("icc", between / (between + within) if between + within > 0 else math.nan)
     parts = estimate("between", between), estimate("within", within)
     return replace(_result(table, mean, parts, of_each, icc=icc), reason=reason)
-
-
-def _pivot(groups: Groups, table: _Table) -> _Table:
-    """The basis of the intervals: the table, or that of unweighted question means if counts differ.
-
-    Weighted mean squares are then not a multiple of a chi-squared, and the intervals covered too
-    little.
-    """
-    if bool((groups.counts == groups.counts[0]).all()):
-        return table
-    harmonic = len(groups.labels) / float(np.sum(1 / groups.counts))
-    return table._replace(ms_between=harmonic * sample_sd(groups.means) ** 2, n0=harmonic)
 
 
 def _point(table: _Table) -> str:

@@ -121,7 +121,13 @@ def bind(signature: inspect.Signature | None, shown: str) -> list[Argument]:
             faults.append(f"cannot fill '{parameter.name}'{near}; rename it or give it a default")
 
     if faults:
-        lines = ["its arguments cannot be bound", *faults, f"It may name: {_known_names()}."]
+        known = []  # the values that a function may ask for, each with further names of it
+        for value, names in _NAMES.items():
+            others = ", ".join([name for name in names if name != value][:_SHOWN])
+            known.append(f"{value} ({others})" if others else value)
+
+        listed = f"It may name: {', '.join(known)}."
+        lines = ["its arguments cannot be bound", *faults, listed]
         raise BadPlugin(shown, "\n  ".join(lines))
 
     by_place = _POSITIONAL if question_last else _POSITIONAL[:1]
@@ -205,16 +211,6 @@ def _arguments(
             arguments.append(Argument(value, parameter.name, default))
 
     return arguments
-
-
-def _known_names() -> str:
-    """The values that a function may ask for, each with further names of it."""
-    values = []
-    for value, names in _NAMES.items():
-        others = ", ".join([name for name in names if name != value][:_SHOWN])
-        values.append(f"{value} ({others})" if others else value)
-
-    return ", ".join(values)
 
 
 def meaning(name: str) -> tuple[str, ...]:

@@ -82,7 +82,11 @@ def entry_of(target: Any) -> Entry:
 
     signature = _signature(target)
     forward = getattr(target, "forward", None)
-    if signature is None or not callable(forward) or not _hidden(signature):
+    kinds = []
+    if signature is not None:
+        kinds = [parameter.kind for parameter in signature.parameters.values()]
+    hidden = kinds == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
+    if not hidden or not callable(forward):
         return Entry(target, signature, _written(target, signature))
     # DSPy's and PyTorch's modules are called themselves, with the parameters of `forward`.
     signature = _signature(forward)
@@ -131,11 +135,6 @@ def _signature(function: Callable[..., object]) -> inspect.Signature | None:
         return inspect.signature(function)
     except (ValueError, TypeError):
         return None
-
-
-def _hidden(signature: inspect.Signature) -> bool:
-    kinds = [parameter.kind for parameter in signature.parameters.values()]
-    return kinds == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
 
 
 def _inputs(predictor: object) -> Sequence[str]:

@@ -518,10 +518,8 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     if verdict == "undecided" and seen.size > 1 and not missing:
         needed = _needed(value - limit, float(seen.std(ddof=1)))
         if needed is not None and rows.clusters is not None:
-            needed, reason = (
-                None,
-                reason or "questions of more clusters would decide it, at the present mean",
-            )
+            needed = None
+            reason = reason or "questions of more clusters would decide it, at the present mean"
         elif needed is not None and needed <= seen.size:
             # all values are equal, or the rule needs more than the test
             needed = bounds.needed(limit, above=above)

@@ -69,14 +69,20 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
             best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
-            cells = _cells(
-                result, widest, judged=judged, best=best if stepped else None, reliable=reliable
-            )
+            cells: list[Cell] = []
+            for part in _parts(result) if judged else _parts(result)[:2]:
+                bar = Bar((("spread", part.value / widest),)) if part.value and widest else None
+                cells.append(Number(part.value, bar=bar))
+
+            if stepped:
+                cells.append(best)
+            if reliable:
+                cells.append(estimate(result.reliability, percent=True))
             rows.append(
                 Row(
                     name=result.condition,
                     color=summary.conditions.index(result.condition),
-                    cells=cells,
+                    cells=tuple(cells),
                 )
             )
 
@@ -125,22 +131,6 @@ def _columns(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> Itera
 
 def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:
     return result.between_sd, result.within_sd, result.judge_sd
-
-
-def _cells(
-    result: Result, widest: float, *, judged: bool, best: Cell | None, reliable: bool
-) -> tuple[Cell, ...]:
-    return (
-        *(
-            Number(
-                part.value,
-                bar=Bar((("spread", part.value / widest),)) if part.value and widest else None,
-            )
-            for part in (_parts(result) if judged else _parts(result)[:2])
-        ),
-        *([best] if best is not None else []),
-        *([estimate(result.reliability, percent=True)] if reliable else []),
-    )
 
 
 def _panel(summary: Summary) -> Iterator[Block]:

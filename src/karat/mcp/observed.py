@@ -12,7 +12,7 @@ from karat.mcp.results import Outcome, as_call
 from karat.records import JsonObject, ToolCall
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    pass
 
 
 class Observed:
@@ -41,7 +41,18 @@ class Observed:
             if isinstance(outcome, Outcome):
                 answer = outcome
             else:
-                answer = Outcome(result=_result(outcome))
+                from mcp_types import CallToolResult, TextContent
+                from pydantic import ValidationError
+
+                try:
+                    result = CallToolResult.model_validate(outcome)
+                except ValidationError as error:
+                    problem = error.errors()[0]["msg"]
+                    words = f"the server's result does not follow the protocol: {problem}"
+                    text = TextContent(type="text", text=words)
+                    result = CallToolResult(content=[text], is_error=True)
+
+                answer = Outcome(result=result)
 
             given = asked.get("arguments") or {}
             tool = str(asked.get("name"))
@@ -54,14 +65,3 @@ class Observed:
 
     def _clean(self, text: str) -> str:
         return printable(self._redact(text)).strip()
-
-
-def _result(outcome: JsonObject) -> CallToolResult:
-    from mcp_types import CallToolResult, TextContent
-    from pydantic import ValidationError
-
-    try:
-        return CallToolResult.model_validate(outcome)
-    except ValidationError as error:
-        words = f"the server's result does not follow the protocol: {error.errors()[0]['msg']}"
-        return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)

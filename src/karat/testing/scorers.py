@@ -57,7 +57,7 @@ def check_scorer(
 
 
 async def _check(
-    scorer: object, name: str, cases: Iterable[tuple[Sample, Answer]]
+    scorer: Any, name: str, cases: Iterable[tuple[Sample, Answer]]
 ) -> tuple[Verdict, ...]:
     metrics = announced(scorer, type(scorer).__name__)
     if hasattr(scorer, "open"):
@@ -67,9 +67,19 @@ async def _check(
     try:
         for sample, answer in cases:
             with Caught() as caught:
-                first, again = [
-                    await _judged(scorer, sample, answer, name, metrics) for _ in range(2)
-                ]
+                both = []
+                for _ in range(2):
+                    if inspect.isasyncgenfunction(scorer.score):
+                        pieces = scorer.score(sample, answer, done=frozenset())
+                        scored = [verdict async for verdict in pieces]
+                    else:
+                        scored = scorer.score(sample, answer)
+                        if inspect.isawaitable(scored):
+                            scored = await scored
+
+                    both.append(as_verdicts(scored, name=name, metrics=metrics))
+
+                first, again = both
                 verdicts += first
                 if first != again:
                     wrong.append(
@@ -92,21 +102,6 @@ async def _check(
         raise AssertionError("\n".join([f"{type(scorer).__name__}:", *wrong]))
 
     return tuple(verdicts)
-
-
-async def _judged(
-    scorer: Any, sample: Sample, answer: Answer, name: str, metrics: Sequence[Metric]
-) -> tuple[Verdict, ...]:
-    streams = inspect.isasyncgenfunction(scorer.score)
-    if streams:
-        pieces = scorer.score(sample, answer, done=frozenset())
-        scored = [verdict async for verdict in pieces]
-    else:
-        scored = scorer.score(sample, answer)
-        if inspect.isawaitable(scored):
-            scored = await scored
-
-    return as_verdicts(scored, name=name, metrics=metrics)
 
 
 def probe(

@@ -151,7 +151,25 @@ class StdioServer:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [_described_tool(*tool) for tool in self.tools.items()], **cache}
+                tools = []
+                for name, tool in self.tools.items():
+                    # as the SDK describes it, so that both have one digest
+                    schema: Json = {"title": f"{name}Arguments", "type": "object", "properties": {}}
+                    for key, parameter in _parameters(tool).items():
+                        about = {
+                            "title": key.title(),
+                            "type": SCHEMA_TYPES[parameter.annotation][0],
+                        }
+                        schema["properties"][key] = about
+                        if parameter.default is parameter.empty:
+                            schema.setdefault("required", []).append(key)
+                        else:
+                            about["default"] = parameter.default
+
+                    described = {"name": name, "description": tool.__doc__}
+                    tools.append({**described, "inputSchema": schema})
+
+                return {"tools": tools, **cache}
             case "tools/call":
                 tool = _named(params["name"], self.tools, "tool")
                 return _called(tool, params, request=request)
@@ -199,20 +217,6 @@ def _parameters(function: Callable[..., object]) -> dict[str, inspect.Parameter]
     parameters = dict(inspect.signature(function).parameters)
     parameters.pop("request", None)
     return parameters
-
-
-def _described_tool(name: str, tool: Callable[..., object]) -> Json:
-    """As the SDK describes it, so that both have one digest."""
-    schema: Json = {"title": f"{name}Arguments", "type": "object", "properties": {}}
-    for key, parameter in _parameters(tool).items():
-        described = {"title": key.title(), "type": SCHEMA_TYPES[parameter.annotation][0]}
-        schema["properties"][key] = described
-        if parameter.default is parameter.empty:
-            schema.setdefault("required", []).append(key)
-        else:
-            described["default"] = parameter.default
-
-    return {"name": name, "description": tool.__doc__, "inputSchema": schema}
 
 
 def _called(tool: Callable[..., object], params: Json, *, request: Request) -> Json:

@@ -82,7 +82,22 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield from (f"**{_text(block.caption)}**", "")
             shown = limited(block, _MOST_ROWS, "`karat report --to json` has them")
-            yield from (*_table(shown), "")
+            yield f"| {' | '.join(_text(column.head) for column in shown.columns)} |"
+            yield f"|{'|'.join('--:' if column.number else '---' for column in shown.columns)}|"
+            for row in shown.rows:
+                name = _text(row.name)
+                if isinstance(row, Group):
+                    note = " ".join(filter(None, (row.note, row.mark)))
+                    name = f"**{name}**{f' ({_text(note)})' if note else ''}"
+                    cells = [""] * (len(shown.columns) - 1)
+                else:
+                    if row.note:
+                        name += f"<br><sub>{_text(row.note)}</sub>"
+                    cells = [_text(plain(cell)) for cell in row.cells]
+
+                yield f"| {' | '.join([name, *cells])} |"
+
+            yield ""
             legend = legend_of(block, block.columns)
             yield from (f"<sub>{_text(legend)}</sub>", "") if legend else ()
         case Chart() if not block.detail:
@@ -118,27 +133,6 @@ def _block(block: Block) -> Iterator[str]:
             yield ""
         case _:  # charts, and details that are shown on request
             pass
-
-
-def _table(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(_text(column.head) for column in table.columns)} |"
-    yield f"|{'|'.join('--:' if column.number else '---' for column in table.columns)}|"
-    for row in table.rows:
-        if isinstance(row, Group):
-            note = " ".join(filter(None, (row.note, row.mark)))
-            cells = [
-                f"**{_text(row.name)}**{f' ({_text(note)})' if note else ''}",
-                *[""] * (len(table.columns) - 1),
-            ]
-        else:
-            if row.note:
-                note = f"<br><sub>{_text(row.note)}</sub>"
-            else:
-                note = ""
-
-            cells = [f"{_text(row.name)}{note}", *(_text(plain(cell)) for cell in row.cells)]
-
-        yield f"| {' | '.join(cells)} |"
 
 
 def _text(text: str) -> str:

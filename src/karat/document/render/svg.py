@@ -197,7 +197,42 @@ class _Drawing:
             self.path(shape, self._ink.quiet, wide=1.5, dash="4 3")
 
         for line, height in zip(panel.lines, heights, strict=True):
-            self._line(line, scale, height)
+            middle = self.y + height / 2
+            self.text(self._left - 10, middle + 4, line.name, anchor="end")
+            points = [mark for mark in line.marks if mark.start is None]
+            if line.joined and points:
+                ends = [scale(mark.value) for mark in points]
+                self.path(
+                    f"M{_at(min(ends))} {_at(middle)}H{_at(max(ends))}", self._ink.quiet, wide=1.5
+                )
+
+            lanes = _lanes(line)
+            for at, mark in enumerate(points):
+                y = middle + (5 if line.joined else 9) * (at - (lanes - 1) / 2)
+                label = f"{line.name}: {mark.label}"
+                if mark.low is not None and mark.high is not None:
+                    shape = f"M{_at(scale(mark.low))} {_at(y)}H{_at(scale(mark.high))}"
+                    self.path(shape, self._color(mark.series), wide=2, label=label)
+
+                self.marker(scale(mark.value), y, mark.series, label)
+
+            for mark in line.marks:
+                if mark.start is not None:
+                    start, end = scale(mark.start), scale(mark.value)
+                    self.box(
+                        start,
+                        middle - 7,
+                        end - start,
+                        14,
+                        self._color(mark.series),
+                        f"{line.name}: {mark.label}",
+                    )
+
+            if line.tick is not None:
+                self.path(f"M{_at(scale(line.tick))} {_at(middle - 7)}v14", self._ink.text, wide=2)
+            if line.note:
+                self.text(self._left + _PLOT + 10, middle + 4, line.note)
+
             self.y += height
 
         self.y += 8
@@ -214,43 +249,6 @@ class _Drawing:
             self.text(scale(tick), self.y + 8, text, anchor="middle", size=_SMALL)
         self.text(self._left + _PLOT / 2, self.y + 26, axis.title, anchor="middle", size=_SMALL)
         self.y += 40
-
-    def _line(self, line: Line, scale: _Scale, height: float) -> None:
-        middle = self.y + height / 2
-        self.text(self._left - 10, middle + 4, line.name, anchor="end")
-        points = [mark for mark in line.marks if mark.start is None]
-        if line.joined and points:
-            ends = [scale(mark.value) for mark in points]
-            self.path(
-                f"M{_at(min(ends))} {_at(middle)}H{_at(max(ends))}", self._ink.quiet, wide=1.5
-            )
-
-        lanes = _lanes(line)
-        for at, mark in enumerate(points):
-            y = middle + (5 if line.joined else 9) * (at - (lanes - 1) / 2)
-            label = f"{line.name}: {mark.label}"
-            if mark.low is not None and mark.high is not None:
-                shape = f"M{_at(scale(mark.low))} {_at(y)}H{_at(scale(mark.high))}"
-                self.path(shape, self._color(mark.series), wide=2, label=label)
-
-            self.marker(scale(mark.value), y, mark.series, label)
-
-        for mark in line.marks:
-            if mark.start is not None:
-                start, end = scale(mark.start), scale(mark.value)
-                self.box(
-                    start,
-                    middle - 7,
-                    end - start,
-                    14,
-                    self._color(mark.series),
-                    f"{line.name}: {mark.label}",
-                )
-
-        if line.tick is not None:
-            self.path(f"M{_at(scale(line.tick))} {_at(middle - 7)}v14", self._ink.text, wide=2)
-        if line.note:
-            self.text(self._left + _PLOT + 10, middle + 4, line.note)
 
     def plane(self, panel: Plane) -> None:
         """Numbers on both axes."""

@@ -385,28 +385,23 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def _lines(words: Iterable[str], width: int) -> list[str]:
-    lines, line = [], ""
-    for word in _words(words, max(width, 8)):
-        if line and formats.width(line) + 1 + formats.width(word) > width:
-            lines.append(line)
-            line = word
-        else:
-            if line:
-                line = f"{line} {word}"
-            else:
-                line = word
-
-    return [*lines, line]
-
-
-def _words(words: Iterable[str], width: int) -> Iterator[str]:
-    """The words; those longer than a line are split."""
+    pieces, longest = [], max(width, 8)
     for word in words:
         tail = word
-        while formats.width(tail) > width:
-            piece = formats.cut(tail, width + 1)[:-1] or tail[:1]
-            yield piece
+        while formats.width(tail) > longest:  # it is split
+            piece = formats.cut(tail, longest + 1)[:-1] or tail[:1]
+            pieces.append(piece)
             tail = tail[len(piece) :]
 
         if tail:
-            yield tail
+            pieces.append(tail)
+
+    lines, line = [], ""
+    for piece in pieces:
+        if line and formats.width(line) + 1 + formats.width(piece) > width:
+            lines.append(line)
+            line = piece
+        else:
+            line = f"{line} {piece}" if line else piece
+
+    return [*lines, line]

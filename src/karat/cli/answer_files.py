@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import filterfalse
 from pathlib import Path
 from shlex import quote
@@ -83,12 +84,13 @@ def score_answers(
         with aside():
             experiment, agent = experiment_of_answers(rows, answers, wanted, kind=kind)
     except (BadDataset, BadOption) as error:
-        if kind is None:
-            other = _kind_with_rows(answers.dataset)
-        else:
-            other = None
+        other = None
+        if kind is None and answers.dataset is not None:
+            with suppress(BadDataset):
+                other = kinds.kind_of(answers.dataset)
 
-        if other is not None:
+        # answer files of some kinds have a row format of their own
+        if other is not None and kinds.of(other).answer_file is not None:
             message = f"{answers.dataset} holds {kinds.of(other).content}: say --kind {other}"
             raise BadOption("--kind", message) from error
 
@@ -179,19 +181,6 @@ def _listed(columns: str | Sequence[str] | None) -> list[str]:
     if isinstance(columns, str):
         return [columns]
     return [*(columns or ())]
-
-
-def _kind_with_rows(dataset: Path | None) -> str | None:
-    """The dataset's kind, if its answer files have a row format of their own."""
-    try:
-        if dataset is not None:
-            name = kinds.kind_of(dataset)
-        else:
-            name = None
-    except BadDataset:
-        return None
-
-    return name if name is not None and kinds.of(name).answer_file is not None else None
 
 
 def experiment_of_answers(

@@ -284,7 +284,6 @@ def check(
     ]
     turns = sum(len(sample.turns) for sample in samples)
     judges = [scorer.info for scorer in scorers if not scorer.info.offline]
-    judge_calls = sum(_calls(judge, selected) for judge in judges)
     metrics = [metric for one in scorers for metric in one.info.metrics]
     execution = experiment.execution
     first_row = None
@@ -300,7 +299,7 @@ def check(
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
         agent_calls=turns * len(conditions) * selected.repetitions,
-        judge_calls=judge_calls,
+        judge_calls=sum(_calls(judge, selected) for judge in judges),
         dataset=shown(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -315,7 +314,9 @@ def check(
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
         warnings=(
-            *_doubts(dataset, asked),
+            *filter(None, (judge.doubt for judge in asked)),
+            *dataset.warnings,
+            *filter(None, [cluster_hint(dataset, "set dataset.cluster:")]),
             *notes,
             *experiment.warnings,
             *_tool_advice(experiment, selected, started),
@@ -351,17 +352,6 @@ def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedC
         ),
         context=tuple(shown),
     )
-
-
-def _doubts(dataset: Dataset, asked: Iterable[AskedJudge]) -> Iterator[str]:
-    """Of the judges that were asked, what was left out, and a column that looks as if it made
-    questions dependent.
-    """
-    yield from filter(None, (judge.doubt for judge in asked))
-    yield from dataset.warnings
-    hint = cluster_hint(dataset, "set dataset.cluster:")
-    if hint is not None:
-        yield hint
 
 
 def cluster_hint(dataset: Dataset, option: str) -> str | None:

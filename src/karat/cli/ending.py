@@ -103,7 +103,17 @@ class Ending:
             return False
         from karat.cli.complaint import complain  # most commands end well
 
-        self.code = _code(error)
+        self.code = Exit.KARAT_FAULT
+        if isinstance(error, KaratError):
+            self.code = error.exit_code
+        elif isinstance(error, (KeyboardInterrupt, click.Abort)):
+            self.code = Exit.STOPPED
+        elif isinstance(error, OSError):
+            if error.filename is not None or error.errno in _FULL:
+                self.code = Exit.CHANGE_SOMETHING
+        elif isinstance(error, click.ClickException):
+            self.code = Exit.CHANGE_SOMETHING
+
         with suppress(OSError):  # standard error is closed: the exit code has to do
             complain(error, self.code, debug=self.debug, secrets=self.secrets)
         if isinstance(error, OSError):
@@ -121,18 +131,6 @@ def keep_hidden(secrets: Mapping[str, str]) -> None:
 
     if ending is not None:
         ending.secrets.update(secrets)
-
-
-def _code(error: BaseException) -> int:
-    if isinstance(error, KaratError):
-        return error.exit_code
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return Exit.STOPPED
-    if isinstance(error, click.ClickException):
-        return Exit.CHANGE_SOMETHING
-    if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
-        return Exit.CHANGE_SOMETHING
-    return Exit.KARAT_FAULT
 
 
 def _close_pipes() -> None:

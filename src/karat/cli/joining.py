@@ -114,7 +114,16 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
             "--map id=COLUMN", f"no id in {listed} of {file} is an id of a question of the dataset"
         )
 
-    best = max(joins, key=lambda join: (join.matched, join.matched / join.ids, _likeness(join)))
+    # of equally many ids, those of a column of the same name, then of one called `id`
+    best = max(
+        joins,
+        key=lambda join: (
+            join.matched,
+            join.matched / join.ids,
+            join.answers == join.dataset,
+            join.answers == "id",
+        ),
+    )
     if best.matched < _HALF * best.ids:
         raise BadOption(
             "--map id=COLUMN",
@@ -128,11 +137,6 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
 
 def _is_id(name: str) -> bool:
     return any(meaning.role == "id" for meaning in meanings(name))
-
-
-def _likeness(join: Join) -> int:
-    """How alike the names are: the same before others, `id` before weaker names."""
-    return 2 * (join.answers == join.dataset) + (join.answers == "id")
 
 
 def _check_questions(

@@ -142,18 +142,17 @@ def _evidence(evidence: object) -> str:
         return ""
     operands = evidence.get("operands")
     if isinstance(operands, list):
-        return formats.excerpt("; ".join(_operand(operand) for operand in operands), _WIDEST)
+        named = []
+        for operand in operands:
+            text = str(operand.get("operand"))
+            if "value" in operand:
+                cell = f"'{operand['row']}', '{operand['column']}'"
+                text += f", but {formats.raw(operand['value'])} in {cell}"
+            named.append(text)
+
+        return formats.excerpt("; ".join(named), _WIDEST)
     parts = (
         f"{key} {formats.raw(value)}" if value is not None else key
         for key, value in evidence.items()
     )
     return formats.excerpt(", ".join(parts), _WIDEST)
-
-
-def _operand(operand: JsonObject) -> str:
-    if "value" not in operand:
-        return str(operand.get("operand"))
-    return (
-        f"{operand['operand']}, but {formats.raw(operand['value'])} in '{operand['row']}', "
-        f"'{operand['column']}'"
-    )

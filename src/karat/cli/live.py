@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from karat import formats
@@ -54,36 +54,28 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
     """
     stream = sys.stderr  # kept, because sys.stderr is replaced below to capture the agents' prints
     descriptors: tuple[int, ...] = (1,)
+    descriptor = None
+    with suppress(OSError):
+        descriptor = stream.fileno()
     # what the agent's programs write there must become events too
-    if output.events and _descriptor(stream) == 2:
+    if output.events and descriptor == 2:
         descriptors = (1, 2)
         stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
 
-    with (
-        _shown(output, redact, stream) as (status, show),
-        printed(_in_context(redact, show), behind=stream, descriptors=descriptors),
-    ):
-        yield status
-
-
-def _in_context(redact: Redactor, show: Show) -> Show:
-    """Shows a line without the secrets in it, also one that began on the line before."""
     before = ""
 
     def masked(line: str) -> None:
+        """Shows a line without the secrets in it, also one that began on the line before."""
         nonlocal before
         lines = redact.values([before, line])
         before = line
         show(lines[1])
 
-    return masked
-
-
-def _descriptor(stream: TextIO) -> int | None:
-    try:
-        return stream.fileno()
-    except OSError:
-        return None
+    with (
+        _shown(output, redact, stream) as (status, show),
+        printed(masked, behind=stream, descriptors=descriptors),
+    ):
+        yield status
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -26,7 +26,6 @@ from karat.sums import exact_sum
 
 if TYPE_CHECKING:
     from karat.analysis.numbers import Estimate
-    from karat.analysis.units import Units
 
 LEVEL = 0.95
 _ROOM = 1024  # questions for which room is made at once
@@ -150,6 +149,8 @@ class RunningMeans:
         """
         if self.metric is None:
             return {}
+        import numpy as np
+
         from karat.analysis import estimates, units
 
         with self._lock:
@@ -177,42 +178,31 @@ class RunningMeans:
 
         found = {}
         for name, arrays in columns.items():
-            found[name] = estimates.estimated(
-                units.mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
-                info.low,
-                info.high,
+            # Turns, clustered by conversation, or questions, which are not weighted
+            totals, counts, squares, lost, weighed = map(np.frombuffer, (*arrays, weights))
+            sums = None
+            if self._by_turn:
+                if info.name in self._rates:
+                    counts = counts + lost
+                sums = stats.Sums.of(totals, counts, squares=squares, weights=weighed)
+
+            means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
+            spread = np.maximum(squares - counts * means**2, 0.0)
+            unknown = np.full(counts.size, np.nan)
+            side = units.Units(
+                metric=info,
+                keys=(),
+                means=means,
+                answers=counts.astype(np.int64),
+                sds=np.sqrt(np.divide(spread, counts - 1, out=unknown, where=counts > 1)),
+                planned=counts.astype(np.int64),
+                lost={},
+                clusters=clusters,
+                sums=sums,
             )
+            found[name] = estimates.estimated(units.mean(side, level=LEVEL), info.low, info.high)
 
         return found
-
-    def _units(self, info: MetricInfo, clusters: Any, *columns: array[float]) -> Units:
-        """Turns, clustered by conversation, or questions, which are not weighted."""
-        import numpy as np
-
-        from karat.analysis.units import Units
-
-        totals, counts, squares, lost, weights = map(np.frombuffer, columns)
-        sums = None
-        if self._by_turn:
-            if info.name in self._rates:
-                counts = counts + lost
-            sums = stats.Sums.of(totals, counts, squares=squares, weights=weights)
-
-        means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
-        spread = np.maximum(squares - counts * means**2, 0.0)
-        return Units(
-            metric=info,
-            keys=(),
-            means=means,
-            answers=counts.astype(np.int64),
-            sds=np.sqrt(
-                np.divide(spread, counts - 1, out=np.full(counts.size, np.nan), where=counts > 1)
-            ),
-            planned=counts.astype(np.int64),
-            lost={},
-            clusters=clusters,
-            sums=sums,
-        )
 
 
 class _Sums:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,17 @@ def score_run(
     keep_hidden(secrets_of(run))
     with aside():
         specs, named = scorers_of(run, wanted)
-    secrets = {**secrets_of(run), **named, **_keys_of(specs)}
+
+    # the API keys of the scorers' models, by environment variable
+    models = [model for spec in specs for model in models_of(spec.options)]
+    names = set(keys_of(models, os.environ))
+    for spec in specs:
+        for part in (spec.options, *(spec.options.get("judges") or ())):
+            if isinstance(part, Mapping) and part.get("api_key_env"):
+                names.add(str(part["api_key_env"]))
+
+    keys = {name: os.environ[name] for name in names if name in os.environ}
+    secrets = {**secrets_of(run), **named, **keys}
     keep_hidden(secrets)
     redact = Redactor(secrets)
 
@@ -142,20 +152,6 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         )
 
     return own_scorers(run), {}
-
-
-def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
-    """The API keys of the scorers' models, by environment variable."""
-    names = set(keys_of((model for spec in specs for model in models_of(spec.options)), os.environ))
-    for spec in specs:
-        named = [spec.options, *(spec.options.get("judges") or ())]
-        names |= {
-            str(part["api_key_env"])
-            for part in named
-            if isinstance(part, Mapping) and part.get("api_key_env")
-        }
-
-    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def scorer_keys(wanted: Scorers) -> JsonObject:

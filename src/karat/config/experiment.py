@@ -432,7 +432,16 @@ class _Builder:
             self._condition(position, name, agent, shown, servers)
             for position, name in enumerate(file.conditions)
         )
-        scorers = self._scorers()
+        # the judge, then the listed scorers, each with its place; without any, the kind's default
+        scorers: list[tuple[Place, Plugged]] = []
+        default = getattr(kind.plugin, "scorer", None)
+        if default is not None and file.scorers is None:
+            scorers.append(((), _default_scorer(default, reading.folder)))
+        if file.judge is not None:
+            scorers.append((("judge",), file.judge))
+        for at, scorer in enumerate(file.scorers or []):
+            scorers.append((("scorers", at, *scorer.place), scorer))
+
         specs = [
             ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options)
             for _, scorer in scorers
@@ -559,7 +568,20 @@ class _Builder:
             workspace=model.workspace,
             tools=tuple(model.tools),
         )
-        shown |= _shown_context(context, node)
+        # each part that is set, with its path as in the file and its digest
+        for key in context.keys:
+            value = getattr(context, key)
+            below = None if node is None else node.get(key)
+            if key == "tools":
+                shown[key] = list(value)
+            elif isinstance(value, ContextPart):
+                shown[key] = _shown_part(value, below)
+            else:
+                shown[key] = [
+                    _shown_part(part, below.get(at) if below else None)
+                    for at, part in enumerate(value)
+                ]
+
         if model.elicit is not None:
             shown["elicit"] = msgspec.to_builtins(model.elicit)
         gate = Gate(
@@ -583,22 +605,6 @@ class _Builder:
             elicit=model.elicit,
             context=context,
         )
-
-    def _scorers(self) -> list[tuple[Place, Plugged]]:
-        """The judge, then the listed scorers, each with its place; without any, the dataset kind's
-        default.
-        """
-        file = self._file
-        kind = self._file.dataset.kind.plugin
-        scorers: list[tuple[Place, Plugged]] = []
-        default = getattr(kind, "scorer", None)
-        if default is not None and file.scorers is None:
-            scorers.append(((), _default_scorer(default, self._reading.folder)))
-        if file.judge is not None:
-            scorers.append((("judge",), file.judge))
-        return scorers + [
-            (("scorers", at, *scorer.place), scorer) for at, scorer in enumerate(file.scorers or [])
-        ]
 
     def _resolved(
         self, name: str, agent: JsonObject, scorers: Sequence[tuple[Place, Plugged]]
@@ -658,28 +664,6 @@ class _Builder:
     def _shown_scorer(self, place: Place, part: Plugged) -> JsonObject:
         options = self._reading.shown(part.options, self._root.get(*place) if place else None)
         return {"type": part.type, "name": part.name, **options}
-
-
-def _shown_context(context: Context, node: Node | None) -> JsonObject:
-    """The parts set in a context, each with its path as in the file and its digest."""
-    shown: JsonObject = {}
-    for key in context.keys:
-        value = getattr(context, key)
-        if node is not None:
-            below = node.get(key)
-        else:
-            below = None
-
-        if key == "tools":
-            shown[key] = list(value)
-        elif isinstance(value, ContextPart):
-            shown[key] = _shown_part(value, below)
-        else:
-            shown[key] = [
-                _shown_part(part, below.get(at) if below else None) for at, part in enumerate(value)
-            ]
-
-    return shown
 
 
 def _shown_part(part: ContextPart, node: Node | None) -> dict[str, str]:

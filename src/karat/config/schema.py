@@ -103,10 +103,9 @@ def _experiment_schema() -> Json:
         "file": {"anyOf": [{"type": "string", "minLength": 1}, _server()]},
         "only": {"anyOf": [{"type": "array", "items": {"type": "string"}}, _server()]},
     }
-    agents = families["agents"]
     aliases = plugins.aliases("agents")
     variants = []
-    for name, model in agents.items():
+    for name, model in families["agents"].items():
         names = [name, *(alias for alias, of in aliases.items() if of == name)]
         agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
         options = {
@@ -120,7 +119,18 @@ def _experiment_schema() -> Json:
             {"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}}
         )
 
-    root["allOf"] = [*variants, *_judged()]
+    # dataset kinds whose answers need a judge if no scorers are listed
+    no_scorers = {"not": {"required": ["scorers"]}}
+    unscored = {"anyOf": [no_scorers, {"properties": {"scorers": {"type": "null"}}}]}
+    there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
+    for name, plugin in plugins.installed("kinds"):
+        if getattr(plugin, "judged", False):
+            kind: Json = {"properties": {"kind": {"const": name}}}
+            if name != DEFAULT_KIND:
+                kind |= {"required": ["kind"]}
+            variants.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
+
+    root["allOf"] = variants
     schema: Json = _tidied(
         {"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs}
     )
@@ -202,27 +212,6 @@ def _server() -> Json:
         "then": {"$ref": "#/$defs/RemoteServer", "required": ["url"]},
         "else": {"$ref": "#/$defs/StdioServer", "required": ["command"]},
     }
-
-
-def _judged() -> list[Json]:
-    """Dataset kinds whose answers need a judge if no scorers are listed."""
-    rules = []
-    for name, plugin in plugins.installed("kinds"):
-        if getattr(plugin, "judged", False):
-            kind: Json = {"properties": {"kind": {"const": name}}}
-            if name != DEFAULT_KIND:
-                kind |= {"required": ["kind"]}
-
-            unscored = {
-                "anyOf": [
-                    {"not": {"required": ["scorers"]}},
-                    {"properties": {"scorers": {"type": "null"}}},
-                ]
-            }
-            there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
-            rules.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
-
-    return rules
 
 
 def _name(names: Iterable[str]) -> Json:

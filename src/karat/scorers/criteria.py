@@ -321,7 +321,13 @@ class Criteria:
             case "contains-json":
                 return self._valid_within(text, answer.text)
             case "tool":
-                return _called(text, answer)
+                replies = answer.replies
+                called = [one for reply in replies for one in reply.tool_calls]
+                calls = [CalledTool(one.tool, one.server) for one in called]
+                if any(text in call.spellings for call in calls):
+                    return True, ""
+                names = formats.some_of(list(dict.fromkeys(call.name for call in calls)), most=12)
+                return False, f"called: {names}" if calls else "no tool was called"
             case "max-seconds":
                 return _at_most(answer.seconds, text, "seconds")
             case "max-dollars":
@@ -417,18 +423,6 @@ def _is_good(criterion: Criterion, met: bool) -> bool:
 
 
 _MARKS = {True: "met", False: "not met", None: "not decided"}
-
-
-def _called(tool: str, answer: Answer) -> Outcome:
-    calls = [
-        CalledTool(one.tool, one.server) for reply in answer.replies for one in reply.tool_calls
-    ]
-    if any(tool in call.spellings for call in calls):
-        return True, ""
-    names = list(dict.fromkeys(call.name for call in calls))
-    if not names:
-        return False, "no tool was called"
-    return False, f"called: {formats.some_of(names, most=12)}"
 
 
 def _at_most(value: float | None, limit: str, unit: str) -> Outcome:

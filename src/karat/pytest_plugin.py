@@ -77,6 +77,8 @@ class GatedRun:
         Run folders are kept: answers may have been paid for.
         """
         from karat import OperatorError, api
+        from karat.document.gated import check_parts, gate_document
+        from karat.document.render.terminal import render_terminal
 
         marker = self._item.get_closest_marker("karat")
         if marker is not None:
@@ -117,8 +119,16 @@ class GatedRun:
         except OperatorError as error:
             problem = str(error)
         else:
-            self._report(decided, str(wanted))
-            return decided
+            # strings, because they travel between processes and into JUnit XML
+            for check in decided.checks:
+                self._item.user_properties.append((_PROPERTY, " | ".join(check_parts(check))))
+            if decided.verdict == "passed":
+                return decided
+            text = render_terminal(gate_document(decided), width=100, full=True, color=False)
+            if decided.verdict == "failed" or wanted == "fail":
+                pytest.fail(text, pytrace=False)
+            reason = text.partition("\n")[0]
+            pytest.skip(reason) if wanted == "skip" else pytest.xfail(reason)
 
         pytest.fail(problem, pytrace=False)
 
@@ -147,21 +157,6 @@ class GatedRun:
         keys = {"name": self._item.name.replace("/", " "), "conditions": {"agent": {}}, **keys}
         agent = {"type": "python", "target": experiment}
         return Experiment(folder=self._item.path.parent, env=None, agent=agent, **keys)
-
-    def _report(self, decided: Gate, undecided: str) -> None:
-        from karat.document.gated import check_parts, gate_document
-        from karat.document.render.terminal import render_terminal
-
-        # strings, because they travel between processes and into JUnit XML
-        for check in decided.checks:
-            self._item.user_properties.append((_PROPERTY, " | ".join(check_parts(check))))
-        if decided.verdict == "passed":
-            return
-        text = render_terminal(gate_document(decided), width=100, full=True, color=False)
-        if decided.verdict == "failed" or undecided == "fail":
-            pytest.fail(text, pytrace=False)
-        reason = text.partition("\n")[0]
-        pytest.skip(reason) if undecided == "skip" else pytest.xfail(reason)
 
 
 @pytest.fixture

@@ -148,17 +148,12 @@ class Redactor:
             name = self._named(
                 lowered, *inner, [self._grams[gram] for gram in windows if gram in self._grams]
             )
-            if name is not None and not self._is_mask(text, *inner):
-                yield *inner, name
-
-    def _is_mask(self, text: str, start: int, stop: int) -> bool:
-        """Whether a stretch is the name in a mask that is already there, or in a reference to a
-        variable.
-        """
-        return (
-            text[start - 2 : stop + 1] == f"${{{text[start:stop]}}}"
-            and text[start:stop] in self._values
-        )
+            begin, end = inner
+            held = text[begin:end]
+            # the name in a mask that is already there, or in a reference to a variable
+            is_mask = text[begin - 2 : end + 1] == f"${{{held}}}" and held in self._values
+            if name is not None and not is_mask:
+                yield begin, end, name
 
     def _runs(self, lowered: str) -> Iterator[tuple[int, int]]:
         """The longest stretches of which any six characters in a row occur in a secret."""
@@ -201,16 +196,12 @@ class Redactor:
         several = size >= _ORDINARY and not piece.isalnum() and "/" not in piece
         if any(whole in piece or (several and piece in whole) for whole in self._wholes):
             return name
-        return name if in_words and self._in_phrase(name, lowered, start, stop) else None
-
-    def _in_phrase(self, name: str, lowered: str, start: int, stop: int) -> bool:
-        """Whether this stretch and what is near it have two words of a pass phrase, in any
-        order.
-        """
-        phrase = self._phrases[name]
-        own = phrase.intersection(_WORD.findall(lowered[start:stop]))
+        # two words of a pass phrase here and near, in any order
+        phrase = self._phrases[name] if in_words else frozenset()
+        own = phrase.intersection(_WORD.findall(piece))
         near = lowered[max(0, start - _NEAR) : stop + _NEAR].replace("\\n", " ")
-        return bool(own) and len(phrase.intersection(_WORD.findall(near))) > 1
+        found = bool(own) and len(phrase.intersection(_WORD.findall(near))) > 1
+        return name if found else None
 
 
 @lru_cache

@@ -64,7 +64,10 @@ def fill_body(body: object, values: Mapping[str, object], *, place: str = "body"
         quoted, position = False, 0
         for field in _FIELD.finditer(_closed(body)):
             between = body[position : field.start()]
-            quoted = _ends_quoted(between, quoted)
+            for sign in re.findall(r'\\.|"', between, re.DOTALL):
+                if sign == '"':  # a string of JSON begins or ends
+                    quoted = not quoted
+
             value = _value(field[1].strip(), values, place)
             parts += [between, json.dumps(_text(value))[1:-1] if quoted else json.dumps(value)]
             position = field.end()
@@ -100,15 +103,6 @@ def _fill_json(body: object, values: Mapping[str, object], place: str) -> object
     if match is not None and "}}" not in match[1]:
         return _value(match[1].strip(), values, place)
     return fill(body, values, place=place)
-
-
-def _ends_quoted(text: str, quoted: bool) -> bool:
-    """Whether the end of a piece of JSON is inside a string, given whether its beginning is."""
-    for sign in re.findall(r'\\.|"', text, re.DOTALL):
-        if sign == '"':
-            quoted = not quoted
-
-    return quoted
 
 
 def _value(name: str, values: Mapping[str, object], place: str) -> object:

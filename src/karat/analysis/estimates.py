@@ -250,7 +250,7 @@ def _bounds(
     A turn without a number in a trial that has some (no golden program, say) is not missing: it
     cannot have one.
     """
-    missing, size, total = float(units.missing.sum()), units.means.size, 0.0
+    missing, size, total = float(units.missing.sum()), float(units.means.size), 0.0
     empty = "nothing was planned"
     if turns is not None:
         planned, counts, totals = (

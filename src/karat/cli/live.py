@@ -62,20 +62,24 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
         descriptors = (1, 2)
         stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
 
+    with (
+        _shown(output, redact, stream) as (status, show),
+        printed(_in_context(redact, show), behind=stream, descriptors=descriptors),
+    ):
+        yield status
+
+
+def _in_context(redact: Redactor, show: Show) -> Show:
+    """Shows a line without the secrets in it, also one that began on the line before."""
     before = ""
 
     def masked(line: str) -> None:
-        """Shows a line without the secrets in it, also one that began on the line before."""
         nonlocal before
         lines = redact.values([before, line])
         before = line
         show(lines[1])
 
-    with (
-        _shown(output, redact, stream) as (status, show),
-        printed(masked, behind=stream, descriptors=descriptors),
-    ):
-        yield status
+    return masked
 
 
 @contextmanager

@@ -120,8 +120,8 @@ def _experiment_schema() -> Json:
         )
 
     # dataset kinds whose answers need a judge if no scorers are listed
-    no_scorers = {"not": {"required": ["scorers"]}}
-    unscored = {"anyOf": [no_scorers, {"properties": {"scorers": {"type": "null"}}}]}
+    no_scorers: Json = {"not": {"required": ["scorers"]}}
+    unscored: Json = {"anyOf": [no_scorers, {"properties": {"scorers": {"type": "null"}}}]}
     there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
     for name, plugin in plugins.installed("kinds"):
         if getattr(plugin, "judged", False):

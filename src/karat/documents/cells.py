@@ -83,12 +83,8 @@ def as_text(value: object) -> str | None:
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
         return text_of(value)
-    if isinstance(value, list):
-        return _text_of_list(value)
-    raise Unread("is an object")
-
-
-def _text_of_list(value: Sequence[object]) -> str:
+    if not isinstance(value, list):
+        raise Unread("is an object")
     flat: list[object] = []
     for part in value:
         if isinstance(part, list):
@@ -173,7 +169,14 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
     if is_empty(value):
         return None
     if isinstance(value, list):
-        return _options_of_list(value)
+        if all(isinstance(part, Mapping) for part in value):
+            return _options_of_objects(value)
+        if any(isinstance(part, (list, Mapping)) for part in value):
+            return None
+        texts = [as_text(part) for part in value]
+        kept = [text for text in texts if text is not None]
+        return _unlabelled(kept) if len(kept) > 1 else None
+
     if isinstance(value, Mapping):
         return _options_of_object(value)
     if isinstance(value, str):
@@ -183,17 +186,6 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
                 return _unlabelled(parts)
 
     return None
-
-
-def _options_of_list(value: Sequence[object]) -> Options | None:
-    if all(isinstance(part, Mapping) for part in value):
-        return _options_of_objects([part for part in value if isinstance(part, Mapping)])
-    if any(isinstance(part, (list, Mapping)) for part in value):
-        return None
-    texts = [text for text in map(as_text, value) if text is not None]
-    if len(texts) < 2:
-        return None
-    return _unlabelled(texts)
 
 
 def _options_of_objects(parts: Sequence[Mapping[str, Any]]) -> Options | None:
@@ -387,8 +379,13 @@ def golden(
         return None
     if isinstance(value, list) and not all(speaker_and_text(part) for part in value):
         texts = _texts_of(value)
+        if len(texts) > 1 and several == "all":
+            return Golden("; ".join(texts), ("; ".join(texts),))
+        if len(texts) > 1 and (several == "any" or means_any(path) or of_object):
+            kept = tuple(dict.fromkeys(texts))
+            return Golden(kept[0], kept)
         if len(texts) > 1:
-            return _of_several(texts, path, several, of_object=of_object)
+            raise Unread("is a list, and its name does not say whether any or all of it is right")
         value = texts[0]
 
     if whole and isinstance(value, Mapping):
@@ -422,18 +419,6 @@ def is_undecided_list(value: object, path: str) -> bool:
     if not isinstance(value, list):
         return False
     return sum(not is_empty(part) for part in value) > 1
-
-
-def _of_several(
-    texts: Sequence[str], path: str, several: Several | None, *, of_object: bool
-) -> Golden:
-    if several == "all":
-        return Golden("; ".join(texts), ("; ".join(texts),))
-    if several == "any" or means_any(path) or of_object:
-        kept = tuple(dict.fromkeys(texts))
-        return Golden(kept[0], kept)
-
-    raise Unread("is a list, and its name does not say whether any or all of it is right")
 
 
 def _texts_of(value: Sequence[object]) -> list[str]:

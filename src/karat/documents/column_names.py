@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
 
 import msgspec
 
@@ -29,7 +28,12 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
 
 def added() -> Added:
     """What the installed packages add."""
-    plugins = [_plugin(module) for module in plugin_modules("column_names").values()]
+    plugins = []
+    for module in plugin_modules("column_names").values():
+        loaded = import_module(module)
+        (name,) = loaded.__all__
+        plugins.append(getattr(loaded, name))
+
     return Added(
         names=tuple(pair for plugin in plugins for pair in _pairs(plugin.names)),
         before_id={
@@ -44,12 +48,6 @@ def added() -> Added:
             word for plugin in plugins for word in getattr(plugin, "files_of_runs", "").split()
         ),
     )
-
-
-def _plugin(module: str) -> Any:
-    loaded = import_module(module)
-    (name,) = loaded.__all__
-    return getattr(loaded, name)
 
 
 def _pairs(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:

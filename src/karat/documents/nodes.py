@@ -132,15 +132,13 @@ def from_python(value: object) -> Node:
     if isinstance(value, BaseModel):
         value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
-        return Node({str(key): _entry(str(key), child) for key, child in value.items()})
+        entries = {}
+        for key, child in value.items():
+            kept = str(key) == "target" and isinstance(child, BaseModel)
+            entries[str(key)] = Node(child) if kept else from_python(child)
+        return Node(entries)
     if isinstance(value, PurePath):
         return Node(str(value))
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return Node([from_python(child) for child in value])
     return Node(value)
-
-
-def _entry(key: str, value: object) -> Node:
-    if key == "target" and isinstance(value, BaseModel):
-        return Node(value)
-    return from_python(value)

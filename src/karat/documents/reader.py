@@ -186,7 +186,14 @@ class _Builder:
                 else:
                     self._scalar(event)
             case yaml.AliasEvent():
-                self._alias(str(event.anchor), event.start_mark)
+                anchor, mark = str(event.anchor), event.start_mark
+                if any(frame.anchor == anchor for frame in self._stack):
+                    message = f"the alias *{anchor} is inside what it refers to"
+                    raise _Stop(self._place(), message, mark)
+                if anchor not in self._anchors:
+                    message = f"no anchor &{anchor} comes before the alias *{anchor}"
+                    raise _Stop(self._place(), message, mark)
+                self._add(self._copy(self._anchors[anchor], mark), None)
 
     def _node(self, value: object, mark: Mark, levels: int = 1) -> Node:
         """A new node, if the limits allow another one here."""
@@ -212,16 +219,6 @@ class _Builder:
             raise _Stop(self._place(), "a key must be text, not a list, mapping or alias", mark)
 
         return Node(value, line=mark.line + 1, column=mark.column + 1)
-
-    def _alias(self, anchor: str, mark: Mark) -> None:
-        if any(frame.anchor == anchor for frame in self._stack):
-            raise _Stop(self._place(), f"the alias *{anchor} is inside what it refers to", mark)
-        if anchor not in self._anchors:
-            raise _Stop(
-                self._place(), f"no anchor &{anchor} comes before the alias *{anchor}", mark
-            )
-
-        self._add(self._copy(self._anchors[anchor], mark), None)
 
     def _copy(self, node: Node, mark: Mark, level: int = 1) -> Node:
         """A copy of a node, with the anchor's lines.

@@ -67,7 +67,9 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         words = {*words_of(last_part(path))}
         roles = [meaning.role for meaning in meanings(path)]
         named = is_score_name(path) and not words & (_NOT_JUDGED - {"answer"})
-        named = named and not (words <= _MAY_BE_COUNTS and _are_counts(column))
+        if named and words <= _MAY_BE_COUNTS and not column.is_yes_or_no:
+            # whole numbers, and not only 0 and 1, are the number of a pass, say
+            named = not all(value.isdecimal() for value in column.values)
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
@@ -83,11 +85,6 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         for path in found
         if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
     ]
-
-
-def _are_counts(column: Column) -> bool:
-    """Whether cells are whole numbers, and not only 0 and 1: the number of a pass, say."""
-    return all(value.isdecimal() for value in column.values) and not column.is_yes_or_no
 
 
 def joining_id(columns: Mapping[str, Column]) -> str | None:
@@ -140,7 +137,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
             name = words[:at] + words[at + 1 :]
             counts = first and columns[path].is_numeric and word not in _PREDICTED
-            if ends and name and not _tells_forms(name) and not counts:
+            forms = {*name} <= _FORMS | SAID or name[-1] in _FORMS - {"raw", "text"}
+            if ends and name and not forms and not counts:
                 kind = "first" if first else "last"
                 families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
 
@@ -192,10 +190,6 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
             found.append(path)
 
     return found
-
-
-def _tells_forms(words: tuple[str, ...]) -> bool:
-    return {*words} <= _FORMS | SAID or words[-1] in _FORMS - {"raw", "text"}
 
 
 def names_system(path: str) -> bool:

@@ -160,7 +160,11 @@ class _Assignment:
                 continue
             parent = columns.get(path.rpartition(".")[0])
             among = column.rows if parent is None else parent.objects
-            given = any(_is_asked_or_wanted(above) for above in path.split(".")[:-1])
+            given = False  # inside a question or a golden answer
+            for above in path.split(".")[:-1]:
+                roles = {meaning.role for meaning in meanings(above)} & {"question", "golden"}
+                given = given or bool(roles) or _joined(above) in _GIVEN
+
             needed = _HALF * among
             if door == "results":  # what failed has no answer, what went well no error
                 needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
@@ -246,7 +250,19 @@ class _Assignment:
             if question != other:
                 changes.append({"question": (question,), second: (other,)})
 
-        return [_changed(reading, roles) for roles in changes]
+        others = []
+        for change in changes:
+            moved = {path for paths in change.values() for path in paths}
+            roles: Taken = {}
+            for named, paths in reading.roles.items():
+                kept = tuple(path for path in paths if path not in moved)
+                if kept or not paths:
+                    roles[named] = kept
+
+            unused = tuple(path for path in reading.unused if path not in moved)
+            others.append(Reading(roles={**roles, **change}, unused=unused))
+
+        return others
 
     # --- shapes: what the values say, before any name -------------------------------------------
 
@@ -291,16 +307,25 @@ class _Assignment:
 
     def _scores(self) -> list[str]:
         named = self._named.get("score", ())
-        if self._door == "dataset":
-            return [*named, *(path for path in self._free if self._is_score(path))]
-        taken = {path for paths in self._named.values() for path in paths}
-        return [*named, *(path for path in score_columns(self._columns) if path not in taken)]
+        if self._door == "results":
+            taken = {path for paths in self._named.values() for path in paths}
+            return [*named, *(path for path in score_columns(self._columns) if path not in taken)]
+        found = [*named]
+        for path, column in self._free.items():
+            roles = [meaning.role for meaning in self._meanings[path]]
+            only = not roles or roles[0] in ("score", "metadata", "condition")
+            if column.is_numeric and is_score_name(path) and (only or column.is_yes_or_no):
+                found.append(path)
+
+        return found
 
     def _choices(self) -> tuple[str, ...]:
         """A column with a list, or columns that differ by a running letter or number."""
         for path in self._strong("choices"):
             column = self._free[path]
-            if column.lists + column.objects > 0 or _looks_like_list(column.example):
+            text = column.example if isinstance(column.example, str) else ""
+            listed = text.strip()[:1] in ("[", "{") or any(mark in text for mark in "\n|;,")
+            if column.lists + column.objects > 0 or listed:
                 return (path,)
 
         stems: dict[str, list[str]] = {}
@@ -316,14 +341,6 @@ class _Assignment:
                 return tuple(paths)
 
         return ()
-
-    def _is_score(self, path: str) -> bool:
-        column = self._free[path]
-        if not column.is_numeric:
-            return False
-        roles = [meaning.role for meaning in self._meanings[path]]
-        only = is_score_name(path) and (not roles or roles[0] in ("score", "metadata", "condition"))
-        return only or (is_score_name(path) and column.is_yes_or_no)
 
     def _strong(self, role: Role) -> list[str]:
         return self._with(role, weak=False)
@@ -378,13 +395,17 @@ class _Assignment:
             return self._in_results(exact, agents, weak, shapes)
         if named is not None:
             return [{}]
-        replied = self._replies(shapes)
-        if replied is not None and not exact and not agents:
+        for path in () if exact or agents else shapes.get("messages", ()):
+            chats = self._columns[path]
+            if 2 * chats.replies <= chats.messages:
+                continue  # they do not end with the assistant's reply
             others: list[Taken] = [{"golden": (path,)} for path in weak]
             sure = not others and "criterion" not in shapes
-            if sure and self._is_for_training(replied, shapes):
-                return [{"golden": (replied,)}]
-            return [{"golden": (replied,)}, *others, {}]
+            # examples of one question and its wanted reply, and no log
+            logged = self._evidence(shapes) or "started" in shapes or self._of_a_run
+            if sure and 10 * chats.single >= 9 * chats.messages and not logged:
+                return [{"golden": (path,)}]
+            return [{"golden": (path,)}, *others, {}]
 
         options = self._in_dataset(exact, agents, weak, shapes)
         if exact:
@@ -465,22 +486,6 @@ class _Assignment:
             return [{"golden": (path,)} for path in ordered]
 
         return self._by_criteria(criteria)
-
-    def _replies(self, shapes: Roles) -> str | None:
-        """The column with chats that end with the assistant's reply; None: there is none."""
-        for path in shapes.get("messages", ()):
-            column = self._columns[path]
-            if 2 * column.replies > column.messages:
-                return path
-
-        return None
-
-    def _is_for_training(self, path: str, shapes: Roles) -> bool:
-        """Whether chats are examples of one question and its wanted reply, and no log."""
-        column = self._columns[path]
-        alone = 10 * column.single >= 9 * column.messages
-        logged = self._evidence(shapes) or "started" in shapes or self._of_a_run
-        return alone and not logged
 
     def _of_one_weak(self, path: str, shapes: Roles) -> list[Taken]:
         """Where one column may be the golden answer, the agent's, or a class of the question."""
@@ -606,9 +611,7 @@ class _Assignment:
         may_be = [path for path in weak if _joined(path) in names]
         options: list[Taken] = []
         for paths in said:
-            twin = self._twin(
-                paths[0], [path for path in may_be if self._may_be_right(path, paths)]
-            )
+            twin = self._twin(paths[0], may_be)
             both: Taken = {"answer": paths}
             if twin is not None:
                 both = {"golden": (twin,), "answer": paths}
@@ -618,28 +621,22 @@ class _Assignment:
 
         return options if any("golden" in option for option in options) else []
 
-    def _may_be_right(self, path: str, answers: Sequence[str]) -> bool:
-        """Whether a label may be what is right, not what somebody says of long answers."""
-        if _joined(path) not in ("label", "labels"):
-            return True
-        if self._free[answers[0]].mean_length < _LONG_ANSWER:
-            return True
-        said = {value.casefold() for value in self._free[answers[0]].values}
-        return bool(said & {value.casefold() for value in self._free[path].values})
-
     def _twin(self, answer: str, paths: Sequence[str]) -> str | None:
         """The golden answer beside an answer: the only column that may be, or that shares values
-        with it.
+        with it. A label may be what somebody says of long answers.
         """
-        if len(paths) > 1:
-            said = {value.casefold() for value in self._free[answer].values}
-            paths = [
-                path
-                for path in paths
-                if said & {value.casefold() for value in self._free[path].values}
-            ]
+        said = {value.casefold() for value in self._free[answer].values}
+        is_long = self._free[answer].mean_length >= _LONG_ANSWER
+        sharing, may_be = [], []
+        for path in paths:
+            shares = said & {value.casefold() for value in self._free[path].values}
+            if shares:
+                sharing.append(path)
+            if shares or not is_long or _joined(path) not in ("label", "labels"):
+                may_be.append(path)
 
-        return paths[0] if len(paths) == 1 else None
+        left = sharing if len(may_be) > 1 else may_be
+        return left[0] if len(left) == 1 else None
 
     def _said(
         self, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
@@ -662,18 +659,17 @@ class _Assignment:
             ends = {path: words_of(last_part(path)) for path in weak}
             said = [(path,) for path, words in ends.items() if words[-1] in _AGENTS_IN_RESULTS]
 
-        if not said and self._joins_questions():
+        # rows have ids of questions, but no questions
+        joins = not self._strong("question") and any(
+            _joined(path) in _IDS for path in self._columns
+        )
+        if not said and joins:
             said = [(path,) for path in self._free if _joined(path) == "text"]
         if not said and len(goldens) == 1:
             classes = same_classes(self._free, goldens[0])
             return [tuple(classes)] if classes else []
 
         return said
-
-    def _joins_questions(self) -> bool:
-        """Whether rows have ids of questions, but no questions."""
-        ids = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
-        return not self._strong("question") and any(_joined(path) in ids for path in self._columns)
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
@@ -738,17 +734,13 @@ class _Assignment:
         weak = [path for path in weak if path not in (*goldens, *answers)]
         if weak:
             return [{"question": (path,)} for path in weak]
-        if self._door == "results" and self._can_do_without_question(goldens, shapes):
+        # ids join the rows to questions, or a row has a golden answer and an answer
+        joined = {"id", *ADDED.identifying} & {*shapes, *self._named}
+        right = goldens or "golden" in self._named
+        said = "answer" in self._named or self._strong("answer")
+        if self._door == "results" and (joined or (right and said)):
             return [{}]
         return []
-
-    def _can_do_without_question(self, goldens: Collection[str], shapes: Roles) -> bool:
-        """Whether ids join the rows to questions, or a row has a golden answer and an answer."""
-        if {"id", *ADDED.identifying} & {*shapes, *self._named}:
-            return True
-        return bool(goldens or "golden" in self._named) and bool(
-            "answer" in self._named or self._strong("answer")
-        )
 
     def _without_copies(self, paths: Sequence[str]) -> list[str]:
         """The columns without those that say the same as an earlier one."""
@@ -794,7 +786,9 @@ class _Assignment:
         column = self._free[path]
         if not exact:
             return column.is_text
-        is_text = not _is_list_of_objects(column.example) or 2 * column.messages > column.filled
+        example = column.example
+        objects = isinstance(example, list) and any(isinstance(part, Mapping) for part in example)
+        is_text = not objects or 2 * column.messages > column.filled
         return is_text and 2 * column.objects < column.filled
 
     def _differs(self, path: str) -> bool:
@@ -814,8 +808,10 @@ class _Assignment:
                 "." in path and not meanings(path) and not meanings(path.rpartition(".")[0])
             )
             lists = 2 * column.lists > column.filled and not column.messages
-            said = column.is_text or (lists and _is_list_of_texts(column.example))
-            if isinstance(column.example, str) and NO_WORDS.fullmatch(column.example.strip()):
+            example = column.example
+            texts = isinstance(example, list) and all(isinstance(part, str) for part in example)
+            said = column.is_text or (lists and texts)
+            if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
                 continue
             if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)
@@ -899,6 +895,7 @@ class _Assignment:
         return Reading(roles=roles, unused=tuple(unused))
 
 
+_IDS = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
 _SINGLE: tuple[Role, ...] = (
     "id",
     "repetition",
@@ -917,19 +914,6 @@ _SINGLE: tuple[Role, ...] = (
 )
 
 
-def _changed(reading: Reading, changes: Taken) -> Reading:
-    """The reading with columns in other roles."""
-    moved = {path for paths in changes.values() for path in paths}
-    roles: Taken = {}
-    for role, paths in reading.roles.items():
-        kept = tuple(path for path in paths if path not in moved)
-        if kept or not paths:
-            roles[role] = kept
-
-    unused = tuple(path for path in reading.unused if path not in moved)
-    return Reading(roles={**roles, **changes}, unused=unused)
-
-
 def _without_number(path: str) -> str:
     return re.sub(r"[\s_-]*\d+$", "", path).casefold()
 
@@ -944,13 +928,6 @@ def _is_stated(path: str) -> bool:
         return True
     words = words_of(last_part(path))
     return bool(words) and words[-1] in ("source", "sources")
-
-
-def _looks_like_list(value: object) -> bool:
-    """Whether a text lists several things."""
-    if not isinstance(value, str):
-        return False
-    return value.strip()[:1] in ("[", "{") or any(mark in value for mark in "\n|;,")
 
 
 def _inside_golden(path: str) -> bool:
@@ -971,20 +948,6 @@ def _in_answer(path: str) -> bool:
             return True
 
     return False
-
-
-def _is_asked_or_wanted(path: str) -> bool:
-    """Whether an object's name says that it holds a question or a golden answer."""
-    roles = {meaning.role for meaning in meanings(path)}
-    return bool(roles & {"question", "golden"}) or _joined(path) in _GIVEN
-
-
-def _is_list_of_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(part, str) for part in value)
-
-
-def _is_list_of_objects(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

@@ -78,10 +78,13 @@ def why_unfit(row: Any) -> str | None:
     while waiting:
         value, depth = waiting.pop()
         if isinstance(value, str):
-            if value.isascii():
-                wrong = None
-            else:
-                wrong = _half_pair(value)
+            wrong = None
+            if not value.isascii():
+                try:
+                    value.encode("utf-8")
+                except UnicodeEncodeError as error:
+                    half = f"\\u{ord(value[error.start]):04x}"
+                    wrong = f"holds half of a surrogate pair ({half}), which is not text; remove it"
         elif isinstance(value, int):
             if _SMALLEST <= value <= _LARGEST:
                 wrong = None
@@ -100,18 +103,6 @@ def why_unfit(row: Any) -> str | None:
 
         if wrong is not None:
             return wrong
-
-    return None
-
-
-def _half_pair(text: str) -> str | None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        return (
-            f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is not "
-            f"text; remove it"
-        )
 
     return None
 
@@ -544,12 +535,22 @@ class _Within(msgspec.Struct, frozen=True):
 
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
     _refuse_binary(path, data)
-    if _is_lines(data):
-        _json_lines(rows, path, data)
+    lines = iter(_lines(data))
+    first, second = next(lines, (0, b""))[1], next(lines, (0, b""))[1]
+    if first[:1] == b"{" and first[-1:] == b"}" and second[:1] == b"{":
+        _json_lines(rows, path, data)  # one object a line, whatever the file's name
         return
 
     rows.unit = "item"
-    items, name = _list_in(path, _json_document(path, data), within)
+    data = data.removeprefix(_BOM)
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        document = _odd_json(path, data)
+
+    if (key := repeated_key(data, document)) is not None:
+        raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
+    items, name = _list_in(path, document, within)
     if name is not None:
         rows.notes.append(f"rows: the list '{name}'")
     for number, row in enumerate(items, start=1):
@@ -624,13 +625,6 @@ def _what_it_is(document: Any) -> str:
     )
 
 
-def _is_lines(data: bytes) -> bool:
-    """Whether JSON is one object a line, whatever the file's name."""
-    lines = iter(_lines(data))
-    first, second = next(lines, (0, b""))[1], next(lines, (0, b""))[1]
-    return first[:1] == b"{" and first[-1:] == b"}" and second[:1] == b"{"
-
-
 def _add_item(rows: Rows, number: int, item: Any) -> None:
     if not (found := rows_of(item)):
         rows.fault(number, f"is {_kind(item)}; each item must be an object")
@@ -692,20 +686,8 @@ def has_key(path: Path, names: Iterable[str]) -> bool:
     return False
 
 
-def _json_document(path: Path, data: bytes) -> Any:
-    """The value, with `Unfit` for numbers that JSON or karat cannot hold."""
-    data = data.removeprefix(_BOM)
-    try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        value = _odd_json(path, data)
-
-    if (key := repeated_key(data, value)) is not None:
-        raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
-    return value
-
-
 def _odd_json(path: Path, data: bytes) -> Any:
+    """The value, with `Unfit` for numbers that JSON or karat cannot hold."""
     if has_too_many_nan(data):
         raise _bad(path, "file", _MANY_NAN)
     text = _text(path, data)

@@ -57,7 +57,12 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
     """
     scored = {}
     for name, rows in tables.items():
-        scored[name] = (_speaks(rows), _judges(rows) if results else 0)
+        judged = 0  # columns of scores and ids that the first row names
+        first = next((row for row in rows if isinstance(row, Mapping)), {})
+        for key in first if results else ():
+            judged += is_score_name(key) or key.casefold().endswith("id")
+        scored[name] = _speaks(rows), judged
+
     most = max(scored.values(), default=(0, 0))
     return [name for name, score in scored.items() if score == most]
 
@@ -131,12 +136,6 @@ def _are_numbered(names: Collection[str]) -> bool:
 _SPLITS = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "eval"})
 
 
-def _judges(rows: Sequence[Any]) -> int:
-    """How many columns of scores and ids the first row names."""
-    first = next((row for row in rows if isinstance(row, Mapping)), {})
-    return sum(is_score_name(key) or key.casefold().endswith("id") for key in first)
-
-
 _RUNS = frozenset({"results", "runs", "evaluations", "experiments", "reports"})
 _FEW = 20  # settings or systems, by whose names an object has their means
 _ASKS = 10  # a question counts more than all else
@@ -190,7 +189,7 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     shared = set(entries[0])
     for entry in entries[1:]:
         shared &= set(entry)
-    if not shared or not any(_is_said(entries[0][key]) for key in shared):
+    if not shared or not any(isinstance(entries[0][key], (str, int, float)) for key in shared):
         return []
     if any(_holds_rows(value) for value in entries[0].values()):
         return []
@@ -259,10 +258,6 @@ def _is_short(value: object) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(part, str) for part in value)
     return isinstance(value, str)
-
-
-def _is_said(value: object) -> bool:
-    return isinstance(value, (str, int, float))
 
 
 def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:

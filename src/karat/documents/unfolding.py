@@ -39,7 +39,10 @@ def unfolded(rows: Rows) -> Rows:
         cells = [row.get(name) for row in first]
         if all(_are_metrics(cell) for cell in cells):
             rows = _changed(rows, _with_metrics(rows.rows, name))
-        elif _are_answers(name, cells) and not _is_answered(first[0], name):
+        elif _are_answers(name, cells):
+            # another column of the row may surely be the answer
+            if any(key != name and Meaning("answer") in meanings(key) for key in first[0]):
+                continue
             note = f"each entry of '{name}' is a row"
             rows = _changed(rows, _a_row_an_answer(rows.rows, name), note)
 
@@ -134,12 +137,6 @@ def _entries(value: object) -> Sequence[object]:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, list) and bool(value)
-
-
-def _is_answered(row: Row, name: str) -> bool:
-    """Whether another column of the row is surely the answer."""
-    sure = Meaning("answer")
-    return any(key != name and sure in meanings(key) for key in row)
 
 
 def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:

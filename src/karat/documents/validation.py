@@ -192,12 +192,21 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     kind, got, context = item["type"], item["input"], item.get("ctx", {})
     field = _field(model, place)
     if field is not None and field.examples:
-        example = f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`"
+        flow: str = yaml.safe_dump(
+            field.examples[0], default_flow_style=True, sort_keys=False, width=1000
+        )
+        flow = flow.removesuffix("...\n").strip()
+        example = f"; write e.g. `{place[-1]}: {flow}`"
     else:
         example = ""
 
     if kind == "extra_forbidden":
-        return _unknown_key(place, model)
+        for parent in _models(model, place[:-1]):
+            elsewhere: Mapping[str | int, str] = getattr(parent, "elsewhere", {})
+            if place[-1] in elsewhere:
+                return elsewhere[place[-1]]
+
+        return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
     if kind == "missing":
         if field and field.description and not example:
             about = f": {field.description}"
@@ -227,21 +236,6 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     if kind == "value_error":
         return str(context["error"])
     return item["msg"][:1].lower() + item["msg"][1:]
-
-
-def _unknown_key(place: Place, model: type[BaseModel]) -> str:
-    for parent in _models(model, place[:-1]):
-        elsewhere: Mapping[str | int, str] = getattr(parent, "elsewhere", {})
-        if place[-1] in elsewhere:
-            return elsewhere[place[-1]]
-
-    return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
-
-
-def _flow(value: object) -> str:
-    """A value as YAML in one line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000)
-    return text.removesuffix("...\n").strip()
 
 
 def _models(annotation: object, place: Place) -> Iterator[type[BaseModel]]:

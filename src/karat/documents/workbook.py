@@ -64,7 +64,11 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about charts, validations and styles, which are not read
         try:
-            _check_size(path, data)
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                # zipfile never reads more of a member than its declared size.
+                size = sum(member.file_size for member in archive.infolist())
+            if (wrong := unpacks_too_large(size, len(data))) is not None:
+                raise _bad(path, "file", wrong)
             header: list[str] | None = None
             has_empty = False
             with _sheet(path, data, sheet, values=True) as worksheet:
@@ -72,7 +76,8 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
                     if all(cell is None for cell in cells):
                         continue
                     if header is None:
-                        header = _header(path, number, cells)
+                        names = ["" if cell is None else str(cell) for cell in cells]
+                        header = header_names(path, names, place=f"row {number}")
                         continue
 
                     _add(rows, number, header, cells)
@@ -92,15 +97,6 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
 
 def _bad(path: Path, place: str, message: str) -> BadDataset:
     return BadDataset(str(path), [Fault(place=place, message=message)])
-
-
-def _check_size(path: Path, data: bytes) -> None:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        # zipfile never reads more of a member than its declared size.
-        wrong = unpacks_too_large(sum(member.file_size for member in archive.infolist()), len(data))
-
-    if wrong is not None:
-        raise _bad(path, "file", wrong)
 
 
 @contextmanager
@@ -156,12 +152,6 @@ def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cell
             )
 
         yield number, cells
-
-
-def _header(path: Path, number: int, cells: _Cells) -> list[str]:
-    """The names of the columns."""
-    names = ["" if cell is None else str(cell) for cell in cells]
-    return header_names(path, names, place=f"row {number}")
 
 
 def _add(rows: Rows, number: int, header: Sequence[str], cells: _Cells) -> None:

@@ -55,25 +55,23 @@ class SharedValues:
 
         `option`: to write.
         """
-        found = {
-            name: counts for name, counts in self._counts.items() if self._looks_shared(counts)
-        }
+        found = {}
+        for name, counts in self._counts.items():
+            # at least 2 questions a value in 80 % of the values, and at most half as many values
+            # as questions
+            shared = sum(count > 1 for count in counts.values())
+            if 1 < len(counts) <= self._samples / 2 and shared >= 0.8 * len(counts):
+                found[name] = counts
+
         if not found:
             return None
         name = max(found, key=lambda one: len(found[one]))
-        shared = plural(len(found[name]), "value")
-        values = f"{plural(self._samples, 'question')} share {shared} of '{excerpt(name, 40)}'"
+        few = plural(len(found[name]), "value")
+        values = f"{plural(self._samples, 'question')} share {few} of '{excerpt(name, 40)}'"
         return (
             f"{values}: if it names their document or another source, they are not independent; "
             f"{option} {name}"
         )
-
-    def _looks_shared(self, counts: Counter[str]) -> bool:
-        """At least 2 questions a value in 80 % of the values, and at most half as many values as
-        questions.
-        """
-        shared = sum(count > 1 for count in counts.values())
-        return 1 < len(counts) <= self._samples / 2 and shared >= 0.8 * len(counts)
 
 
 def codes_of(clusters: Sequence[str | None]) -> list[int] | None:

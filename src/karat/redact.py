@@ -101,7 +101,18 @@ class Redactor:
         parts: list[str] = []
         end = 0
         mask = ""
-        for start, stop, name in self._secrets(text):
+        lowered = _lower(text)
+        for first, last in self._runs(lowered):
+            windows = [lowered[at : at + _PIECE] for at in range(first, last - _PIECE + 1)]
+            found = text[first:last]
+            start, stop = last - len(found.lstrip()), first + len(found.rstrip())
+            grams = [self._grams[gram] for gram in windows if gram in self._grams]
+            name = self._named(lowered, start, stop, grams)
+            # the name in a mask that is already there, or in a reference to a variable
+            held = text[start:stop]
+            is_mask = text[start - 2 : stop + 1] == f"${{{held}}}" and held in self._values
+            if name is None or is_mask:
+                continue
             if f"${{{name}}}" != mask or not _BREAKS.fullmatch(text, end, start):
                 mask = f"${{{name}}}"
                 parts += text[end:start], mask
@@ -138,22 +149,6 @@ class Redactor:
         if masked == fields:
             return value
         return msgspec.convert(masked, type(value))
-
-    def _secrets(self, text: str) -> Iterator[tuple[int, int, str]]:
-        lowered = _lower(text)
-        for start, stop in self._runs(lowered):
-            windows = [lowered[at : at + _PIECE] for at in range(start, stop - _PIECE + 1)]
-            found = text[start:stop]
-            inner = stop - len(found.lstrip()), start + len(found.rstrip())
-            name = self._named(
-                lowered, *inner, [self._grams[gram] for gram in windows if gram in self._grams]
-            )
-            begin, end = inner
-            held = text[begin:end]
-            # the name in a mask that is already there, or in a reference to a variable
-            is_mask = text[begin - 2 : end + 1] == f"${{{held}}}" and held in self._values
-            if name is not None and not is_mask:
-                yield begin, end, name
 
     def _runs(self, lowered: str) -> Iterator[tuple[int, int]]:
         """The longest stretches of which any six characters in a row occur in a secret."""

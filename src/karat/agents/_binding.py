@@ -103,9 +103,12 @@ def bind(signature: inspect.Signature | None, shown: str) -> list[Argument]:
     question_last = False
     keywords: Sequence[str] = _KEYWORDS
     if "question" not in values.values():
-        free = _first_free(parameters, values)
-        if free is not None:
-            values[free.name] = "question"
+        # a required parameter, or the function's very first
+        positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+        free = [parameter for parameter in positional if parameter.name not in values]
+        required = [parameter for parameter in free if parameter.default is parameter.empty]
+        if required or (free and free[0] is positional[0]):
+            values[(required or free)[0].name] = "question"
         elif inspect.Parameter.VAR_POSITIONAL in kinds:
             question_last = True
         elif not parameters and inspect.Parameter.VAR_KEYWORD in kinds:
@@ -175,22 +178,6 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
             faults.append(f"{names} both ask for the {value.replace('_', ' ')}")
 
     return values, faults
-
-
-def _first_free(
-    parameters: Iterable[inspect.Parameter], values: Mapping[str, str]
-) -> inspect.Parameter | None:
-    """The parameter for the question if none has such a name: required, or the function's very
-    first.
-    """
-    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
-    free = [parameter for parameter in positional if parameter.name not in values]
-    required = [parameter for parameter in free if parameter.default is parameter.empty]
-    if required:
-        return required[0]
-    if free and free[0] is positional[0]:
-        return free[0]
-    return None
 
 
 def _arguments(

@@ -9,6 +9,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -130,8 +131,13 @@ def read_sheet(
         seen.setdefault(name, line)
         for info in columns:
             if cell := cells.get(info.key, ""):
-                read[info.key] = _score(cell, info)
-                if math.isnan(read[info.key]):
+                read[info.key] = math.nan
+                with suppress(ValueError):
+                    read[info.key] = float(cell)
+                low = -1e100 if info.low is None else info.low
+                high = 1e100 if info.high is None else info.high
+                inside = low <= read[info.key] <= high
+                if not inside or (info.steps and read[info.key] not in info.steps):
                     fault(
                         name,
                         f"{info.key}: expected {scale_of(info)}, got '{formats.excerpt(cell, 40)}'",
@@ -151,21 +157,6 @@ def read_sheet(
         f"column '{name}' left out: no metric has that name{did_you_mean(name, keys)}"
         for name in others
     ]
-
-
-def _score(cell: str, info: MetricInfo) -> float:
-    """NaN for values that the metric does not allow."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return math.nan
-
-    steps = info.steps
-    low, high = (
-        (-1e100 if info.low is None else info.low),
-        (1e100 if info.high is None else info.high),
-    )
-    return value if low <= value <= high and (not steps or value in steps) else math.nan
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

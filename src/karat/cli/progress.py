@@ -202,7 +202,16 @@ class ProgressReader:
         uncounted = any(part.tokens_unknown for part in spent)
         dollars = self._in_all(ended, [part.dollars for part in spent], unknown=unpriced)
         tokens = self._in_all(ended, [part.tokens for part in spent], unknown=uncounted)
-        self._update_means(now, settled, exact=exact)
+        if settled != self._means_of and (exact or now >= self._next_means):
+            began = self._clock()
+            self._means = self._running.estimates()
+            self._means_of = settled
+            done = self._clock()
+            self._readings += 1
+            self._next_means = done + 1.0
+            if self._readings > _FIRST_READINGS:
+                self._next_means = done + max(1.0, (done - began) / _SHARE_OF_TIME)
+
         metric = self._running.metric
         failure = None
         if status.last_failure is not None:
@@ -273,21 +282,6 @@ class ProgressReader:
         if of_agent is None or of_judge is None or (unknown and not sum(spent)):
             return None
         return past + of_agent + of_judge
-
-    def _update_means(self, now: float, settled: int, *, exact: bool) -> None:
-        if settled == self._means_of or (now < self._next_means and not exact):
-            return
-        started = self._clock()
-        self._means = self._running.estimates()
-        self._means_of = settled
-        ended = self._clock()
-        self._readings += 1
-        if self._readings > _FIRST_READINGS:
-            cost = (ended - started) / _SHARE_OF_TIME
-        else:
-            cost = 0.0
-
-        self._next_means = ended + max(1.0, cost)
 
     def _condition(self, name: str) -> ConditionCounts:
         counts = self._status.conditions[name]

@@ -295,7 +295,17 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
         finding=main_finding(tested, summary.metrics, unit=unit),
     )
     yield from _stopped(summary)
-    steps = [line for pair in tested if (line := _settled(pair, unit))]
+    steps = []  # what would settle each verdict, the cheapest first
+    for pair in tested:
+        ways = []
+        for step in pair.again.settle if pair.again and not pair.again.shown else ():
+            more = f"more {unit if step.what == 'question' else step.what}"
+            cost = f" ({formats.dollars(step.cost)})" if step.cost else ""
+            ways.append(f"{formats.plural(step.more, more)}{cost}")
+
+        if ways:
+            steps.append(f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}.")
+
     if steps:
         yield Note(
             texts=tuple(steps[:_MOST_REASONS]),
@@ -356,23 +366,6 @@ def _stopped(summary: Summary) -> Iterator[Block]:
     yield Note(
         texts=tuple(lines), title=f"Stopping when it is decided, by {stopping.metric}", brief=True
     )
-
-
-def _settled(pair: Difference, unit: str) -> str:
-    """What would settle a verdict, the cheapest first."""
-    if pair.again is None or pair.again.shown or not pair.again.settle:
-        return ""
-    ways = []
-    for step in pair.again.settle:
-        what = unit if step.what == "question" else step.what
-        if step.cost:
-            cost = f" ({formats.dollars(step.cost)})"
-        else:
-            cost = ""
-
-        ways.append(f"{formats.plural(step.more, f'more {what}')}{cost}")
-
-    return f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}."
 
 
 def _misses(pair: Difference) -> bool:

@@ -378,7 +378,17 @@ def golden(
     if is_empty(value):
         return None
     if isinstance(value, list) and not all(speaker_and_text(part) for part in value):
-        texts = _texts_of(value)
+        texts = []
+        for part in value:
+            key = None
+            if isinstance(part, Mapping):
+                key = next((key for key in _TEXT_KEYS if key in part), None)
+                if key is None:
+                    raise Unread("is a list of objects")
+            written = as_text(part if key is None else part[key])
+            if written is not None:
+                texts.append(written)
+
         if len(texts) > 1 and several == "all":
             return Golden("; ".join(texts), ("; ".join(texts),))
         if len(texts) > 1 and (several == "any" or means_any(path) or of_object):
@@ -419,23 +429,6 @@ def is_undecided_list(value: object, path: str) -> bool:
     if not isinstance(value, list):
         return False
     return sum(not is_empty(part) for part in value) > 1
-
-
-def _texts_of(value: Sequence[object]) -> list[str]:
-    texts = []
-    for part in value:
-        if isinstance(part, Mapping):
-            key = next((key for key in _TEXT_KEYS if key in part), None)
-            if key is None:
-                raise Unread("is a list of objects")
-            text = as_text(part[key])
-        else:
-            text = as_text(part)
-
-        if text is not None:
-            texts.append(text)
-
-    return texts
 
 
 def _unpacked(value: object, path: str) -> object:

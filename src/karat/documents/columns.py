@@ -86,20 +86,17 @@ class Column(msgspec.Struct):
                 self.texts += 1
             elif isinstance(value, list):
                 self.lists += 1
-                self._add_messages(value)
+                if are_messages(value):
+                    replied = ends_with_reply(value)
+                    earlier = (ends_with_reply(value[:at]) for at in range(2, len(value)))
+                    self.messages += 1
+                    self.replies += replied
+                    self.single += replied and not any(earlier)
             elif isinstance(value, dict):
                 self.objects += 1
 
             if isinstance(value, (str, int, float)):
                 self.values.add(str(value)[:200])
-
-    def _add_messages(self, value: list[Any]) -> None:
-        if not are_messages(value):
-            return
-        self.messages += 1
-        if ends_with_reply(value):
-            self.replies += 1
-            self.single += not any(ends_with_reply(value[:at]) for at in range(2, len(value)))
 
     @property
     def is_text(self) -> bool:

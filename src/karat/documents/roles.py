@@ -254,9 +254,9 @@ class _Assignment:
         for change in changes:
             moved = {path for paths in change.values() for path in paths}
             roles: Taken = {}
-            for named, paths in reading.roles.items():
-                kept = tuple(path for path in paths if path not in moved)
-                if kept or not paths:
+            for named, held in reading.roles.items():
+                kept = tuple(path for path in held if path not in moved)
+                if kept or not held:
                     roles[named] = kept
 
             unused = tuple(path for path in reading.unused if path not in moved)
@@ -280,7 +280,17 @@ class _Assignment:
         distractors = [path for path in self._strong("distractor") if path not in choices]
         if distractors:
             found["distractor"] = tuple(distractors)
-        scores = self._scores()
+        scores = [*self._named.get("score", ())]
+        if self._door == "results":
+            taken = {path for paths in self._named.values() for path in paths}
+            scores += [path for path in score_columns(self._columns) if path not in taken]
+        else:
+            for path, column in self._free.items():
+                roles = [meaning.role for meaning in self._meanings[path]]
+                only = not roles or roles[0] in ("score", "metadata", "condition")
+                if column.is_numeric and is_score_name(path) and (only or column.is_yes_or_no):
+                    scores.append(path)
+
         if scores:
             found["score"] = tuple(scores)
         for role in _SINGLE:
@@ -302,20 +312,6 @@ class _Assignment:
             joining = joining_id(self._free)
             if joining is not None and "id" not in self._named:
                 found["id"] = (joining,)
-
-        return found
-
-    def _scores(self) -> list[str]:
-        named = self._named.get("score", ())
-        if self._door == "results":
-            taken = {path for paths in self._named.values() for path in paths}
-            return [*named, *(path for path in score_columns(self._columns) if path not in taken)]
-        found = [*named]
-        for path, column in self._free.items():
-            roles = [meaning.role for meaning in self._meanings[path]]
-            only = not roles or roles[0] in ("score", "metadata", "condition")
-            if column.is_numeric and is_score_name(path) and (only or column.is_yes_or_no):
-                found.append(path)
 
         return found
 
@@ -611,7 +607,21 @@ class _Assignment:
         may_be = [path for path in weak if _joined(path) in names]
         options: list[Taken] = []
         for paths in said:
-            twin = self._twin(paths[0], may_be)
+            # the only column that may be, or that shares values with the answer; a label may be
+            # what somebody says of long answers
+            answer = self._free[paths[0]]
+            answered = {value.casefold() for value in answer.values}
+            sharing, alone = [], []
+            for path in may_be:
+                shares = answered & {value.casefold() for value in self._free[path].values}
+                is_label = _joined(path) in ("label", "labels")
+                if shares:
+                    sharing.append(path)
+                if shares or not is_label or answer.mean_length < _LONG_ANSWER:
+                    alone.append(path)
+
+            left = sharing if len(alone) > 1 else alone
+            twin = left[0] if len(left) == 1 else None
             both: Taken = {"answer": paths}
             if twin is not None:
                 both = {"golden": (twin,), "answer": paths}
@@ -620,23 +630,6 @@ class _Assignment:
             options.append(both)
 
         return options if any("golden" in option for option in options) else []
-
-    def _twin(self, answer: str, paths: Sequence[str]) -> str | None:
-        """The golden answer beside an answer: the only column that may be, or that shares values
-        with it. A label may be what somebody says of long answers.
-        """
-        said = {value.casefold() for value in self._free[answer].values}
-        is_long = self._free[answer].mean_length >= _LONG_ANSWER
-        sharing, may_be = [], []
-        for path in paths:
-            shares = said & {value.casefold() for value in self._free[path].values}
-            if shares:
-                sharing.append(path)
-            if shares or not is_long or _joined(path) not in ("label", "labels"):
-                may_be.append(path)
-
-        left = sharing if len(may_be) > 1 else may_be
-        return left[0] if len(left) == 1 else None
 
     def _said(
         self, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]

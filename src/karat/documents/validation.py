@@ -66,10 +66,13 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
     problems_at: dict[Place, list[Problem]] = {}
     errors = error.errors(include_url=False)
     missing = any(item["type"] == "missing" for item in errors)
-    if missing:
-        meant = {place for item in errors for place in _meant(item, values, model)}
-    else:
-        meant = set()
+    meant: set[Place] = set()  # places of keys that unknown keys were probably meant to be
+    for item in errors:
+        if missing and item["type"] == "extra_forbidden":
+            *above, key = _place(item, values, model)
+            near = did_you_mean(str(key), _keys(model, tuple(above)), listing=False)
+            if near:
+                meant.add((*above, near.split("'")[1]))
 
     for item in errors:
         place = _place(item, values, model)
@@ -138,15 +141,6 @@ def _place(item: ErrorDetails, values: object, model: type[BaseModel]) -> Place:
         place.append(part)
 
     return tuple(place)
-
-
-def _meant(item: ErrorDetails, values: object, model: type[BaseModel]) -> Iterator[Place]:
-    """The place of the key that an unknown key was probably meant to be."""
-    if item["type"] == "extra_forbidden":
-        *above, key = _place(item, values, model)
-        near = did_you_mean(str(key), _keys(model, tuple(above)), listing=False)
-        if near:
-            yield (*above, near.split("'")[1])
 
 
 def _either(sentences: list[str]) -> str:

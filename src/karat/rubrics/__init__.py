@@ -173,9 +173,17 @@ def parse(raw: bytes, *, source: str) -> Rubric:
         _metric(root.inner("metrics", name), name, scale)
         for name in root.keys_of("metrics", required=True)
     ]
-    extra = [
-        _extra(root.inner("extra_fields", name), name) for name in root.keys_of("extra_fields")
-    ]
+    extra = []
+    for name in root.keys_of("extra_fields"):
+        section = root.inner("extra_fields", name)
+        section.known("type", "description")
+        kind = section.take("type", str, "a text", default="list")
+        if kind not in ("list", "text", "bool", "number"):
+            section.fault("type", f"must be list, text, bool or number, got '{kind}'")
+            kind = "list"
+
+        extra.append(ExtraField(name=name, type=kind, description=section.text("description")))
+
     for name in {metric.name for metric in metrics} & {field.name for field in extra}:
         root.fault(f"extra_fields.{name}", "is a metric too")
     instructions = root.text("instructions")
@@ -324,16 +332,6 @@ def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> Rubr
         direction="lower" if direction == "lower" else "higher",
         empty=empty,
     )
-
-
-def _extra(section: _Section, name: str) -> ExtraField:
-    section.known("type", "description")
-    kind = section.take("type", str, "a text", default="list")
-    if kind not in ("list", "text", "bool", "number"):
-        section.fault("type", f"must be list, text, bool or number, got '{kind}'")
-        kind = "list"
-
-    return ExtraField(name=name, type=kind, description=section.text("description"))
 
 
 _KINDS: tuple[tuple[Callable[[object], bool], str], ...] = (

@@ -65,7 +65,19 @@ class Child:
         Raises JudgeFault: `scorer_timeout` if its alarm ended it, or `scorer_crash`.
         """
         with self._lock:
-            process = self._process or self._start()
+            process = self._process
+            if process is None:
+                given = [name for name in _ENVIRONMENT if name in os.environ]
+                process = self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", self._code],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={name: os.environ[name] for name in given},
+                )
+                self._end = weakref.finalize(self, _finish, process)
+                self._say(process, self._setting)
+
             try:
                 self._say(process, question)
                 if process.stdout is not None:
@@ -95,20 +107,6 @@ class Child:
         with self._lock:
             self._end()
             self._process = None
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", self._code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-        )
-        self._process = process
-        self._end = weakref.finalize(self, _finish, process)
-        self._say(process, self._setting)
-        return process
 
     @staticmethod
     def _say(process: subprocess.Popen[bytes], message: object) -> None:

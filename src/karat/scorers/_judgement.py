@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -88,7 +88,20 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
         text = spoken(text)
     names = {metric.name for metric in rubric.metrics}
     candidates: list[JsonObject] = []
-    for value in _objects(text):
+    # Every outermost `{…}` that is JSON. Text inside braces that are not JSON is ignored, and so is
+    # text after a brace that is never closed: it may be a quoted piece of the answer.
+    end = 0
+    while (start := text.find("{", end)) >= 0:
+        end = _closing(text, start)
+        if not end:
+            break
+        try:
+            value = json.loads(
+                text[start:end], object_pairs_hook=_once, parse_constant=_refused, strict=False
+            )
+        except (ValueError, RecursionError):
+            continue
+
         if names & set(value) and value not in candidates:
             candidates.append(value)
 
@@ -126,27 +139,6 @@ def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
         start = text.find("{", start + 1)
 
     return False
-
-
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Every outermost `{…}` that is JSON.
-
-    Text inside braces that are not JSON is ignored, and so is text after a brace
-    that is never closed: it may be a quoted piece of the answer.
-    """
-    end = 0
-    while (start := text.find("{", end)) >= 0:
-        end = _closing(text, start)
-        if not end:
-            return
-        try:
-            value = json.loads(
-                text[start:end], object_pairs_hook=_once, parse_constant=_refused, strict=False
-            )
-        except (ValueError, RecursionError):
-            continue
-
-        yield value
 
 
 def _closing(text: str, start: int) -> int:

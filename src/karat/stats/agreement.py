@@ -587,8 +587,16 @@ def _alpha(ratings: Ratings, often: Floats, distance: _Distance) -> Agreed:
     weight = counts * often.sum() / total
     moved = within * (often.sum() / total) - weight * seen_apart
     along = 2 * apart
-    if distance.by_rank:
-        along = along - _with_ranks(ratings, often, pairs, share, (total, ratio))
+    if distance.by_rank and ratio > 0:
+        # how (D_o − ratio·D_e)/ratio changes with each category's share through the ranks
+        at = _ranks(share)
+        pull = -ratio * share * (at - float(share @ at))
+        for rows, a, b in pairs:
+            step = (at[a] - at[b]) * (often / (counts - 1))[rows] / total
+            pull += summed_by(a, step, share.size) - summed_by(b, step, share.size)
+
+        above = np.cumsum(pull[::-1])[::-1]
+        along = along - 4 * (above - pull / 2) / ratio
     moved = moved - ratio * (
         ratings.sum_of(along) * (often.sum() / total) - weight * float(share @ along)
     )
@@ -607,20 +615,3 @@ def _pairs(ratings: Ratings) -> Pairs:
             pairs.append((rows, ratings.codes[rows, rater], ratings.codes[rows, other]))
 
     return pairs
-
-
-def _with_ranks(
-    ratings: Ratings, often: Floats, pairs: Pairs, share: Floats, known: tuple[float, float]
-) -> Floats:
-    """How (D_o − ratio·D_e)/ratio changes with each category's share through the ranks."""
-    total, ratio = known
-    at, size = _ranks(share), share.size
-    pull = -ratio * share * (at - float(share @ at))
-    for rows, a, b in pairs:
-        step = (at[a] - at[b]) * (often / (ratings.counts - 1))[rows] / total
-        pull += summed_by(a, step, size) - summed_by(b, step, size)
-
-    above = np.cumsum(pull[::-1])[::-1]
-    if ratio > 0:
-        return np.asarray(4 * (above - pull / 2) / ratio)
-    return np.zeros(size)

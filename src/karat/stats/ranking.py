@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from karat.stats._bootstrap import check_replicates, resampled_counts, studentized
-from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile, t_two_sided
+from karat.stats._groups import Floats, check_level, columns, group, t_quantile, t_two_sided
 from karat.stats.differences import answered_means
 from karat.stats.intervals import sample_sd, t_interval
 from karat.stats.results import Contrast, Leaderboard, Standing
@@ -106,6 +106,13 @@ def leaderboard(
     means, differences = _families(table, level=level, rng=rng, replicates=replicates)
     contrasts = _contrasts(names, table, differences)
     lost = {name: len(asked) - len(answered[name]) for name in names}
+    missing = {name: sides[name].missing for name in names}
+    warnings: list[str] = []
+    for loss, counts in (("questions lost", lost), ("answers missing", missing)):
+        if not warnings and len(set(counts.values())) > 1:
+            listed_counts = ", ".join(f"{name}: {count}" for name, count in counts.items())
+            warnings.append(f"{loss} under {listed_counts}; the compared parts may differ")
+
     return Leaderboard(
         standings=_standings(names, table, means, contrasts, lost),
         contrasts=contrasts,
@@ -115,7 +122,7 @@ def leaderboard(
         n=len(shared),
         level=level,
         method=f"max-t, {replicates} resamples of questions",
-        warnings=_warnings(lost, sides),
+        warnings=tuple(warnings),
         reason="fewer than two questions have a value under every condition"
         if len(shared) < 2
         else None,
@@ -289,13 +296,3 @@ def maximal_groups(
     place = {name: rank for rank, name in enumerate(names)}
     ordered = [tuple(sorted(kept, key=place.__getitem__)) for kept in sets]
     return tuple(sorted(ordered, key=lambda kept: [place[name] for name in kept]))
-
-
-def _warnings(lost: Mapping[str, int], sides: Mapping[str, Groups]) -> tuple[str, ...]:
-    missing = {name: sides[name].missing for name in lost}
-    for loss, counts in (("questions lost", lost), ("answers missing", missing)):
-        if len(set(counts.values())) > 1:
-            listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
-            return (f"{loss} under {listed}; the compared parts may differ",)
-
-    return ()

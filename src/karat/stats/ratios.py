@@ -216,7 +216,14 @@ def ratio_interval(
         over = replace(mean, value=kept.ratio, observations=int(kept.counts.sum()))
 
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
-    naive = _naive_se(kept)
+    # the error if every value were independent of the others; NaN for fewer than two
+    n, ratio, naive = float(kept.counts.sum()), kept.ratio, math.nan
+    if n >= 2:
+        squares = kept.squares - 2 * ratio * kept.totals + ratio**2 * kept.counts
+        squares[np.abs(squares) <= _NOISE * kept.counts * (1 + ratio**2)] = 0.0
+        spread = float((kept.weights**2 * np.maximum(squares, 0.0)).sum())
+        naive = math.sqrt(n / (n - 1) * spread) / kept.size
+
     if math.isnan(over.se):
         return ClusteredRatio(
             interval=replace(over, method=method), naive_se=naive, design_effect=math.nan
@@ -235,19 +242,6 @@ def ratio_interval(
         effect = math.nan
 
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
-
-
-def _naive_se(sums: Sums) -> float:
-    """The error if every value were independent of the others; NaN for fewer than two."""
-    n, ratio = float(sums.counts.sum()), sums.ratio
-    if n < 2:
-        return math.nan
-    squares = sums.squares - 2 * ratio * sums.totals + ratio**2 * sums.counts
-    squares[np.abs(squares) <= _NOISE * sums.counts * (1 + ratio**2)] = 0.0
-    return (
-        math.sqrt(n / (n - 1) * float((sums.weights**2 * np.maximum(squares, 0.0)).sum()))
-        / sums.size
-    )
 
 
 def ratio_difference(

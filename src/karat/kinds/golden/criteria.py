@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -262,7 +262,13 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
         parts = value
         if isinstance(parts, str):
             parts = parts.splitlines() if "\n" in parts.strip() else parts.split(",")
-        text = "\n".join(_lines(parts))
+        lines = []
+        for part in parts:
+            line = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+            if line.strip():
+                lines.append(" ".join(line.split()))
+
+        text = "\n".join(lines)
     elif isinstance(value, str):
         text = value.strip()
     elif value is None or isinstance(value, bool):
@@ -275,13 +281,6 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
     if not text and kind not in _TEXTLESS:
         return "", f"has no text (`{kind}` needs one)"
     return text, _unfit(text, kind)
-
-
-def _lines(values: Iterable[object]) -> Iterator[str]:
-    for value in values:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if text.strip():
-            yield " ".join(text.split())
 
 
 def _unfit(text: str, kind: str) -> str | None:

@@ -102,7 +102,11 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
     """Each repeated question: `contradicts` with another answer, else `same_question`."""
     for earlier, place in repeats(samples):
         answers = [_golden(samples[at]) for at in (earlier, place)]
-        reason = "same_question" if _same(*answers) else "contradicts"
+        # the same text except for case and spaces, or the same value: `10 %` and `0.1`
+        first, second = folded(answers)
+        value = _value(answers[0])
+        same = first == second or (value is not None and value == _value(answers[1]))
+        reason = "same_question" if same else "contradicts"
         evidence = {
             "id": samples[earlier].id,
             "there": answers[0][:200],
@@ -157,15 +161,6 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
             for place in others:
                 evidence = {"id": samples[first].id, "questions": len(questions)}
                 yield "same_answer", place, evidence | {"answer": _golden(samples[place])[:200]}
-
-
-def _same(one: str, other: str) -> bool:
-    """The same text except for case and spaces, or the same value: `10 %` and `0.1`."""
-    first, second = folded((one, other))
-    if first == second:
-        return True
-    value = _value(one)
-    return value is not None and value == _value(other)
 
 
 _WORDS = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}

@@ -55,7 +55,17 @@ class Connection:
             headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
             if headers.get("expect", "").lower() == "100-continue":
                 self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            body = await self._body(headers)
+            if "chunked" not in headers.get("transfer-encoding", "").lower():
+                body = await self._reader.readexactly(int(headers.get("content-length") or 0))
+            else:
+                parts: list[bytes] = []
+                while size := int((await self._reader.readline()).partition(b";")[0], 16):
+                    parts.append(await self._reader.readexactly(size))
+                    await self._reader.readexactly(2)
+
+                while (await self._reader.readline()).strip():
+                    pass
+                body = b"".join(parts)
         except (
             asyncio.IncompleteReadError,
             asyncio.LimitOverrunError,
@@ -67,19 +77,6 @@ class Connection:
         return HttpRequest(
             method=self._method, path=target.partition("?")[0], headers=headers, body=body
         )
-
-    async def _body(self, headers: Mapping[str, str]) -> bytes:
-        if "chunked" not in headers.get("transfer-encoding", "").lower():
-            return await self._reader.readexactly(int(headers.get("content-length") or 0))
-
-        parts: list[bytes] = []
-        while size := int((await self._reader.readline()).partition(b";")[0], 16):
-            parts.append(await self._reader.readexactly(size))
-            await self._reader.readexactly(2)
-
-        while (await self._reader.readline()).strip():
-            pass
-        return b"".join(parts)
 
     async def answer(
         self, status: int, body: bytes, headers: Mapping[str, str], *, cut: int | None = None

@@ -140,38 +140,22 @@ class _Commands(click.Group):
             ctx.fail(f"no such command '{args[0]}'{hint}")
 
         name, command, rest = super().resolve_command(ctx, args)
-        if name is not None and isinstance(command, WithFlags):
-            return _with_flag(name, command, rest)
+        if name is None or not isinstance(command, WithFlags):
+            return name, command, rest
+
+        # `run` with `--rehearse` among its words is another command. The flag is taken out, unless
+        # it is an option of that command with a value. Words after `--` are not looked at.
+        flags = {f"--{other}": module for other, module in _subcommands(name).items()}
+        end = rest.index("--") if "--" in rest else len(rest)
+        for place, word in enumerate(rest[:end]):
+            flag = word.partition("=")[0]
+            if flag in flags:
+                other = _command(flags[flag])
+                if not any(flag in parameter.opts for parameter in other.params):
+                    rest = [*rest[:place], *rest[place + 1 :]]
+                return f"{name} {flag}", other, rest
+
         return name, command, rest
-
-
-def _with_flag(
-    name: str, command: click.Command, words: list[str]
-) -> tuple[str, click.Command, list[str]]:
-    """The command that the words mean: `run` with `--rehearse` among them is another one.
-
-    The flag is taken out, unless it is an option of that command with a value. Words after `--` are
-    not looked at.
-    """
-    flags = {f"--{other}": module for other, module in _subcommands(name).items()}
-    if "--" in words:
-        end = words.index("--")
-    else:
-        end = len(words)
-
-    for place, word in enumerate(words[:end]):
-        flag = word.partition("=")[0]
-        if flag in flags:
-            other = _command(flags[flag])
-            own = any(flag in parameter.opts for parameter in other.params)
-            if own:
-                rest = words
-            else:
-                rest = [*words[:place], *words[place + 1 :]]
-
-            return f"{name} {flag}", other, rest
-
-    return name, command, words
 
 
 def every_command() -> dict[str, click.Command]:

@@ -708,8 +708,14 @@ class _Assignment:
         asks = self._without_copies(asks)
         if len(asks) > 1:
             return self._of_several(asks)
-        if asks:
-            return self._of_one(asks[0], goldens)
+        if asks:  # if all rows say the same, others that do not
+            column, others = self._free[asks[0]], list[str]()
+            if self._door == "dataset" and column.is_constant and column.rows >= _SHOWN:
+                texts = [text for text in self._texts() if self._differs(text)]
+                others = [text for text in texts if text not in (asks[0], *goldens)]
+
+            self._open = self._open or bool(others)
+            return [{"question": (text,)} for text in (*others[: _SHOWN - 1], asks[0])]
         if "messages" in shapes:
             if self._door == "results":
                 chats = [path for path in shapes["messages"] if not self._columns[path].replies]
@@ -744,18 +750,6 @@ class _Assignment:
                 kept.append(path)
 
         return kept
-
-    def _of_one(self, path: str, goldens: Collection[str]) -> list[Taken]:
-        """The column with the name of a question; if all rows say the same, others that do not."""
-        column = self._free[path]
-        others: list[str] = []
-        if self._door == "dataset" and column.is_constant and column.rows >= _SHOWN:
-            for text in self._texts():
-                if text not in (path, *goldens) and self._differs(text):
-                    others.append(text)
-
-        self._open = self._open or bool(others)
-        return [{"question": (text,)} for text in (*others[: _SHOWN - 1], path)]
 
     def _of_several(self, asks: list[str]) -> list[Taken]:
         """Several columns under exact names: each alone, or an instruction and its input."""

@@ -54,18 +54,16 @@ def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:
         known = meanings(path) or meanings(words_of(path)[-1] if words_of(path) else path)
         said = {meaning.role for meaning in known if not meaning.weak}
         inside = is_aside(path) or path.count(".") > 1
-        if said <= may_be and not inside and _holds_sentences(column):
+        if not said <= may_be or inside or not column.is_text:
+            continue
+        if 2 * column.filled < column.rows or column.mean_length < _SENTENCE:
+            continue
+        if 2 * len(column.values) < min(column.filled, FEW_ROWS):
+            continue
+        text = column.example
+        if not isinstance(text, str) or NO_WORDS.fullmatch(text.strip()):
+            continue
+        if len(text.split()) > 2 or not text.isascii():
             found.append(path)
 
     return found
-
-
-def _holds_sentences(column: Column) -> bool:
-    if not column.is_text or 2 * column.filled < column.rows or column.mean_length < _SENTENCE:
-        return False
-    if 2 * len(column.values) < min(column.filled, FEW_ROWS):
-        return False
-    text = column.example
-    if not isinstance(text, str) or NO_WORDS.fullmatch(text.strip()):
-        return False
-    return len(text.split()) > 2 or not text.isascii()

@@ -87,17 +87,21 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
         if problem not in problems_at.setdefault(place, []):
             problems_at[place].append(problem)
 
-    return [
-        msgspec.structs.replace(problems[0], message=_either([one.message for one in problems]))
-        for place, problems in problems_at.items()
+    explained = []
+    for place, problems in problems_at.items():
+        messages = [one.message for one in problems]
+        inside = any(below[: len(place)] == place and below != place for below in problems_at)
         # for a union, a problem inside one member says more than that it is not the other member
-        if not (
-            all(one.message.startswith(_SHAPES) for one in problems)
-            and any(
-                below[: len(place)] == place and len(below) > len(place) for below in problems_at
-            )
-        )
-    ]
+        if inside and all(message.startswith(_SHAPES) for message in messages):
+            continue
+        message = messages[0]
+        if len(messages) > 1 and all(one.startswith("must be ") for one in messages):
+            # those of a union's members as one: "must be A or B"
+            wishes = [one.partition(", got ")[0].removeprefix("must be ") for one in messages]
+            message = f"must be {' or '.join(wishes)}, got {message.partition(', got ')[2]}"
+        explained.append(msgspec.structs.replace(problems[0], message=message))
+
+    return explained
 
 
 def shown(value: object) -> str:
@@ -141,17 +145,6 @@ def _place(item: ErrorDetails, values: object, model: type[BaseModel]) -> Place:
         place.append(part)
 
     return tuple(place)
-
-
-def _either(sentences: list[str]) -> str:
-    """Joins the messages of a union's members into one: "must be A or B"."""
-    first, *others = sentences
-    wish = ", got "
-    if others and all(sentence.startswith("must be ") for sentence in sentences):
-        wishes = [sentence.partition(wish)[0].removeprefix("must be ") for sentence in sentences]
-        return f"must be {' or '.join(wishes)}{wish}{first.partition(wish)[2]}"
-
-    return first
 
 
 _WISHES = {

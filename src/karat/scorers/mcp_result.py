@@ -176,7 +176,16 @@ class McpResult:
         if part == "schema":
             return self._schemas.check(wanted, json.dumps(structured))
         for path, value in wanted.items():
-            given = _at(structured, str(path))
+            given = structured
+            for name, place in _STEP.findall(str(path)):  # such as `items[0].name`
+                if isinstance(given, dict) and name in given:
+                    given = given[name]
+                elif place and isinstance(given, list) and int(place) < len(given):
+                    given = given[int(place)]
+                else:
+                    given = _ABSENT
+                    break
+
             if given is _ABSENT or (given, isinstance(given, bool)) != (
                 value,
                 isinstance(value, bool),
@@ -199,16 +208,3 @@ def _loaded(value: object) -> object:
         return value
     except ValueError:
         return value
-
-
-def _at(value: object, path: str) -> object:
-    """The part of a JSON value at a path such as `items[0].name`."""
-    for name, place in _STEP.findall(path):
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif place and isinstance(value, list) and int(place) < len(value):
-            value = value[int(place)]
-        else:
-            return _ABSENT
-
-    return value

@@ -201,7 +201,15 @@ def read_ratings(
         raise ValueError("categories: a value appears twice")
     rows = []
     for rater in listed:
-        rows.append([_place(value, places) for value in rater])
+        row = []
+        for value in rater:
+            if _missing(value):
+                row.append(-1)
+            else:
+                row.append(place_of(value, places, what="raters"))
+
+        rows.append(row)
+
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(rows[0])).T
     kept = np.asarray((codes >= 0).any(axis=1))
     if clusters is None:
@@ -215,16 +223,13 @@ def read_ratings(
         )
 
     codes = codes[kept]
-    grouped = None
+    grouped, n_clusters = None, len(codes)
     if labels is not None:
         grouped = group(
             np.zeros(len(codes)),
             [label for label, keep in zip(labels, kept.tolist(), strict=True) if keep],
         )
 
-    if grouped is None:
-        n_clusters = len(codes)
-    else:
         n_clusters = len(grouped.labels)
 
     return Ratings(
@@ -336,10 +341,9 @@ def _missing(value: object) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 
-def _place(value: object, places: dict[object, int]) -> int:
-    if _missing(value):
-        return -1
+def place_of(value: object, places: dict[object, int], *, what: str) -> int:
+    """The place of a category. Raises ValueError, which begins with `what`, if it is none."""
     try:
         return places[value]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"raters: {value!r} is not one of the categories") from error
+        raise ValueError(f"{what}: {value!r} is not one of the categories") from error

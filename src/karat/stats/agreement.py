@@ -19,6 +19,7 @@ from karat.stats._ratings import (
     Spacing,
     Weights,
     interval_of,
+    place_of,
     read_ratings,
     undefined,
     weight_matrix,
@@ -63,7 +64,10 @@ def cohen_kappa(
     places = {value: place for place, value in enumerate(categories)}
     if len(places) < len(categories):
         raise ValueError("categories: a value appears twice")
-    pairs = [(_place(x, places), _place(y, places)) for x, y in zip(a, b, strict=True)]
+    pairs = []
+    for x, y in zip(a, b, strict=True):
+        pairs.append((place_of(x, places, what="a, b"), place_of(y, places, what="a, b")))
+
     table = np.zeros((len(places), len(places)))
     for pair in pairs:
         table[pair] += 1
@@ -72,16 +76,29 @@ def cohen_kappa(
     )
     if clusters is None:
         return interval
-    return _clustered(
-        interval, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing)
-    )
 
+    # an error that is first summed within clusters
+    within = list(clusters)
+    if len(within) != len(pairs):
+        raise ValueError(f"clusters: expected one per pair ({len(pairs)}), got {len(within)}")
+    n, size, method = len(pairs), len(set(within)), f"{interval.method}, clustered"
+    if math.isnan(interval.value) or size < 2:
+        reason = interval.reason if math.isnan(interval.value) else "fewer than two clusters"
+        return replace(
+            interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason
+        )
 
-def _place(value: object, places: dict[object, int]) -> int:
-    try:
-        return places[value]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"a, b: {value!r} is not one of the categories") from error
+    shares, weighed = table / n, weight_matrix(list(places), weights, spacing)
+    expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
+    inner = _influence(shares, weighed, interval.value)
+    centre = interval.value - expected * (1 - interval.value)
+    sums: dict[object, float] = {}
+    for pair, cluster in zip(pairs, within, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
+    spread = size / (size - 1) * math.fsum(part * part for part in sums.values())
+    se = math.sqrt(spread) / n / (1 - expected)
+    clustered = replace(interval, n=size, method=method)
+    return clustered.with_error(se, float(size - 1), POINT if se < ROUNDING else None)
 
 
 def kappa_of_table(
@@ -147,40 +164,6 @@ def kappa_of_table(
         observations=n,
         reason=POINT if se < ROUNDING else None,
     )
-
-
-def _clustered(
-    interval: Interval,
-    table: Floats,
-    pairs: Sequence[tuple[int, int]],
-    clusters: Sequence[object],
-    weighed: Floats,
-) -> Interval:
-    """The same with an error that is first summed within clusters."""
-    if len(clusters) != len(pairs):
-        raise ValueError(f"clusters: expected one per pair ({len(pairs)}), got {len(clusters)}")
-    n, size = len(pairs), len(set(clusters))
-    method = f"{interval.method}, clustered"
-    if math.isnan(interval.value) or size < 2:
-        reason = interval.reason if math.isnan(interval.value) else "fewer than two clusters"
-        return replace(
-            interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason
-        )
-
-    shares = table / n
-    expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
-    inner = _influence(shares, weighed, interval.value)
-    centre = interval.value - expected * (1 - interval.value)
-    sums: dict[object, float] = {}
-    for pair, cluster in zip(pairs, clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
-    se = (
-        math.sqrt(size / (size - 1) * math.fsum(part * part for part in sums.values()))
-        / n
-        / (1 - expected)
-    )
-    clustered = replace(interval, n=size, method=method)
-    return clustered.with_error(se, float(size - 1), POINT if se < ROUNDING else None)
 
 
 def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:

@@ -130,7 +130,26 @@ def calibrate(
             by_question(judged, alone), by_question(people - judged, both), over(people, both)
         )
 
-    confusion, exact = _confusion(judged[both], people[both], categories)
+    confusion: tuple[tuple[int, ...], ...] | None = None
+    exact = math.nan
+    if categories is not None:
+        steps = columns("categories", categories)
+        if not steps.size or not np.isfinite(steps).all() or (np.diff(steps) <= 0).any():
+            raise ValueError("categories: must be numbers that rise")
+        for name, scored in (("judge", judged[both]), ("human", people[both])):
+            outside = scored[(scored < steps[0]) | (scored > steps[-1])]
+            if outside.size:
+                span = f"{steps[0]:g} to {steps[-1]:g}"
+                raise ValueError(f"{name}: {outside[0]:g} is beyond the categories ({span})")
+
+        borders = (steps[1:] + steps[:-1]) / 2
+        table = np.zeros((steps.size, steps.size), dtype=np.int64)
+        places = [np.searchsorted(borders, of[both], side="right") for of in (people, judged)]
+        np.add.at(table, tuple(places), 1)
+        confusion = tuple(tuple(row) for row in table.tolist())
+        if both.any():
+            exact = float(np.trace(table)) / int(both.sum())
+
     return Calibration(
         bias=over(judged - people, both),
         judge=over(judged, has_judge),
@@ -227,30 +246,3 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     shares = (judged.se / widest) ** 2, (correction.se / widest) ** 2
     welch = exact_sum(shares) ** 2 / (shares[0] ** 2 / (first - 1) + shares[1] ** 2 / (second - 1))
     return bare.with_error(se, min(welch, clusters - 1.0))
-
-
-def _confusion(
-    judged: Floats, people: Floats, categories: Sequence[float] | None
-) -> tuple[tuple[tuple[int, ...], ...] | None, float]:
-    if categories is None:
-        return None, math.nan
-    steps = columns("categories", categories)
-    if not steps.size or not np.isfinite(steps).all() or (np.diff(steps) <= 0).any():
-        raise ValueError("categories: must be numbers that rise")
-    for name, values in (("judge", judged), ("human", people)):
-        outside = values[(values < steps[0]) | (values > steps[-1])]
-        if outside.size:
-            raise ValueError(
-                f"{name}: {outside[0]:g} is beyond the categories ({steps[0]:g} to {steps[-1]:g})"
-            )
-
-    borders = (steps[1:] + steps[:-1]) / 2
-    rows, below = (np.searchsorted(borders, values, side="right") for values in (people, judged))
-    table = np.zeros((steps.size, steps.size), dtype=np.int64)
-    np.add.at(table, (rows, below), 1)
-    if judged.size:
-        exact = float(np.trace(table)) / judged.size
-    else:
-        exact = math.nan
-
-    return tuple(tuple(row) for row in table.tolist()), exact

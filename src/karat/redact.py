@@ -87,7 +87,16 @@ class Redactor:
         for name, value in (
             (name, value) for name, values in self._values.items() for value in values
         ):
-            self._phrases[name] = self._phrases.get(name, frozenset()) | _phrase(value)
+            # the longer words of a pass phrase; none of a value that is something else, as a path
+            # or a key
+            words = [word for word in _BETWEEN_WORDS.split(value) if len(word) > _PIECE - 3]
+            several = len(words) >= 3 or " " in value.strip()
+            odd = any(_is_odd(word) and len(word) > _ORDINARY for word in words)
+            self._phrases.setdefault(name, frozenset())
+            if several and "/" not in value and not odd:
+                phrase = frozenset(_lower(word) for word in words if word.isalpha())
+                self._phrases[name] |= phrase
+
             for whole in _spellings(value) | _encodings(value):
                 self._wholes.setdefault(_lower(whole), name)
             for gram, least in _grams(value).items():
@@ -234,22 +243,6 @@ def _odd(form: str) -> str:
 
 def _is_odd(word: str) -> bool:
     return len(word) > _PIECE - 3 and _ORDINARY_WORD.fullmatch(word) is None
-
-
-def _phrase(value: str) -> frozenset[str]:
-    """The longer words of a pass phrase; none of a value that is something else, as a path or a
-    key.
-    """
-    words = [word for word in _BETWEEN_WORDS.split(value) if len(word) > _PIECE - 3]
-    several = len(words) >= 3 or " " in value.strip()
-    if (
-        not several
-        or "/" in value
-        or any(_is_odd(word) and len(word) > _ORDINARY for word in words)
-    ):
-        return frozenset()
-
-    return frozenset(_lower(word) for word in words if word.isalpha())
 
 
 def _lower(text: str) -> str:

@@ -196,7 +196,15 @@ class Http:
                 content=content,
                 timeout=timeout,
             ) as response:
-                return await self._received(response)
+                parts = []
+                size = 0
+                async for part in response.aiter_bytes():
+                    parts.append(part)
+                    size += len(part)
+                    if size > options.max_response_bytes:
+                        limit = f"{options.max_response_bytes} bytes in the response"
+                        message = f"more than {limit} (max_response_bytes)"
+                        raise LimitReached("output_too_long", message)
         except httpx2.TimeoutException as error:
             message = f"the service gave nothing in time ({type(error).__name__}; timeout_seconds)"
             raise LimitReached("timeout", message) from error
@@ -205,25 +213,10 @@ class Http:
                 "network", f"{type(error).__name__}: {error}", retriable=True
             ) from error
 
-    async def _received(self, response: httpx2.Response) -> str:
-        parts = []
-        size = 0
-        async for part in response.aiter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > self._options.max_response_bytes:
-                limit = self._options.max_response_bytes
-                raise LimitReached(
-                    "output_too_long",
-                    f"more than {limit} bytes in the response (max_response_bytes)",
-                )
-
         text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         if response.status_code >= 400:
-            message = (
-                f"HTTP {response.status_code}: "
-                f"{self._redact(text)[:_SHOWN].strip() or response.reason_phrase}"
-            )
+            why = self._redact(text)[:_SHOWN].strip() or response.reason_phrase
+            message = f"HTTP {response.status_code}: {why}"
             raise from_status(response.status_code, message, wait=retry_after(response.headers))
 
         if response.status_code >= 300:

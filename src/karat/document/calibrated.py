@@ -42,6 +42,30 @@ def calibrated_document(report: Calibrated, *, name: str) -> Document:
             ),
         ),
     ]
+    agreement = [*_agreement(report)]
+    if report.disagreements:
+        texts = ("metric", "sample", "condition", "question")
+        heads = ("row", "metric", "people", "judge", *texts[1:])
+        rows = []
+        for case in report.disagreements:
+            cells = (
+                Text(case.metric),
+                Number(case.people),
+                Number(case.judge),
+                Text(case.sample),
+                Text(case.condition),
+                Text(case.question, tone="quiet"),
+            )
+            rows.append(Row(name=case.row, cells=cells))
+
+        agreement.append(
+            Table(
+                caption="Where judge and people are farthest apart",
+                columns=columns(*heads, text=texts),
+                rows=tuple(rows),
+            )
+        )
+
     return Document(
         name=name,
         verdicts=tuple(corrected_lines(report)),
@@ -54,7 +78,7 @@ def calibrated_document(report: Calibrated, *, name: str) -> Document:
             Section(
                 id="agreement",
                 title="Agreement of judge and people",
-                blocks=tuple(_agreement(report)),
+                blocks=tuple(agreement),
             ),
         ),
     )
@@ -123,30 +147,3 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
                 ),
                 slim=True,
             )
-
-    if report.disagreements:
-        yield _disagreements(report)
-
-
-def _disagreements(report: Calibrated) -> Table:
-    texts = ("metric", "sample", "condition", "question")
-    return Table(
-        caption="Where judge and people are farthest apart",
-        columns=columns(
-            "row", "metric", "people", "judge", "sample", "condition", "question", text=texts
-        ),
-        rows=tuple(
-            Row(
-                name=case.row,
-                cells=(
-                    Text(case.metric),
-                    Number(case.people),
-                    Number(case.judge),
-                    Text(case.sample),
-                    Text(case.condition),
-                    Text(case.question, tone="quiet"),
-                ),
-            )
-            for case in report.disagreements
-        ),
-    )

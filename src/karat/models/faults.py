@@ -49,7 +49,17 @@ def known_fault(error: BaseException) -> TrialFault | None:
     inner = cause.__cause__ if cause is not None else None
     from_request = inner if isinstance(inner, TrialFault) else None
 
-    return from_request or _from_pydantic_ai(error) or _from_response(error)
+    fault = from_request or _from_pydantic_ai(error)
+    if fault is not None:
+        return fault
+
+    # An SDK's exception has the status, and usually the response with its headers.
+    response = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+    if not isinstance(status, int) or status < 400:
+        return None
+    headers: Any = getattr(response, "headers", None)
+    return from_status(status, _words(error), wait=retry_after(headers))
 
 
 def from_status(status: int, message: str, *, wait: float | None) -> InfrastructureFault:
@@ -174,16 +184,6 @@ def _without_status(error: BaseException, words: str) -> TrialFault | None:
             return LimitReached("usage", words)
 
     return None
-
-
-def _from_response(error: BaseException) -> TrialFault | None:
-    """An SDK's exception: it has the status, and usually the response with its headers."""
-    response = getattr(error, "response", None)
-    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    if not isinstance(status, int) or status < 400:
-        return None
-    headers: Any = getattr(response, "headers", None)
-    return from_status(status, _words(error), wait=retry_after(headers))
 
 
 def _from_network(error: BaseException | None) -> TrialFault | None:

@@ -759,7 +759,16 @@ def message(material: Material, *, fault: str | None = None, form: Form = ONE_AN
     """
     # Without lone surrogates, which cannot be sent.
     texts = tuple(text.encode("utf-8", "replace").decode() for text in material)
-    mark = _mark(texts)
+    salt, mark = 0, ""
+    while not mark or any(mark in text for text in texts):
+        digest = blake2b(str(salt).encode(), digest_size=12)
+        for text in texts:
+            encoded = text.encode()
+            digest.update(b"%d:" % len(encoded) + encoded)
+
+        mark = digest.hexdigest()
+        salt += 1
+
     lines = [f"The mark of this message is {mark}."]
     for name, text in zip(form.names, texts, strict=True):
         lines += ["", f"=== {mark} BEGIN {name} ===", text, f"=== {mark} END {name} ==="]
@@ -774,20 +783,6 @@ def message(material: Material, *, fault: str | None = None, form: Form = ONE_AN
         ]
 
     return "\n".join(lines)
-
-
-def _mark(texts: tuple[str, ...]) -> str:
-    salt = 0
-    while True:
-        digest = blake2b(str(salt).encode(), digest_size=12)
-        for text in texts:
-            encoded = text.encode()
-            digest.update(b"%d:" % len(encoded) + encoded)
-
-        mark = digest.hexdigest()
-        if not any(mark in text for text in texts):
-            return mark
-        salt += 1
 
 
 def prompt_digest(rubric: Rubric, output: Output, form: Form = ONE_ANSWER) -> str:

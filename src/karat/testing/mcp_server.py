@@ -352,25 +352,10 @@ async def _serve(chosen: argparse.Namespace) -> None:
     else:
         app = server.streamable_http_app()
 
-    app = _guarded(app, chosen)
-    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
-    # answer waits 40 ms for the client's delayed acknowledgement.
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(("127.0.0.1", chosen.port))
-    listening.listen()
-    path = "/sse" if chosen.transport == "sse" else "/mcp"
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
-    sys.stdout.write(json.dumps({"url": url}) + "\n")
-    sys.stdout.flush()
-    await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listening])
-
-
-def _guarded(app: Any, chosen: argparse.Namespace) -> object:
-    """The application, or a fixed status instead, or a check for a required header before it."""
     name, _, value = (chosen.require_header or "").partition(":")
 
     async def door(scope: Any, receive: Any, send: Any) -> None:
+        """The application, or a fixed status instead, or before it a check for a header."""
         status = chosen.status
         if status is None and name and scope["type"] == "http":
             given = dict(scope["headers"]).get(name.strip().lower().encode())
@@ -385,7 +370,17 @@ def _guarded(app: Any, chosen: argparse.Namespace) -> object:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    return door
+    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
+    # answer waits 40 ms for the client's delayed acknowledgement.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", chosen.port))
+    listening.listen()
+    path = "/sse" if chosen.transport == "sse" else "/mcp"
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
+    sys.stdout.write(json.dumps({"url": url}) + "\n")
+    sys.stdout.flush()
+    await uvicorn.Server(uvicorn.Config(door, log_level="critical")).serve(sockets=[listening])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,6 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     for reason, place, evidence in (
         *_repeated(listed),
         *_unequalled(listed),
-        *_echoes(listed),
         *_everywhere(listed),
     ):
         reasons.setdefault(place, []).append((reason, evidence))
@@ -138,21 +137,14 @@ def _unequalled(samples: Iterable[Sample]) -> Iterable[_Finding]:
             yield "no_answer_equals", place, {"answer": golden[:200], "why": why}
 
 
-def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:
-    for place, sample in enumerate(samples):
-        turn = sample.turns[0]
-        question, golden = folded((turn.question, _golden(sample)))
-        if question == golden:
-            yield "answer_is_question", place, {"answer": _golden(sample)[:200]}
-
-
 def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
-    """Long answers that several different questions share."""
+    """Answers that are their question, and long ones that several different questions share."""
     sharing: dict[str, dict[str, int]] = {}
     for place, sample in enumerate(samples):
-        turn = sample.turns[0]
-        if turn.golden is not None and len(turn.golden) >= _SHORT:
-            golden, question = folded((turn.golden, turn.question))
+        question, golden = folded((sample.turns[0].question, _golden(sample)))
+        if question == golden:
+            yield "answer_is_question", place, {"answer": _golden(sample)[:200]}
+        if len(_golden(sample)) >= _SHORT:
             sharing.setdefault(golden, {}).setdefault(question, place)
 
     for questions in sharing.values():

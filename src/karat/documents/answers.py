@@ -250,38 +250,27 @@ class Repetitions:
     def number(self, sample: Hashable, condition: str | None, value: int | str) -> int:
         """From 0."""
         if self._numbers is None:
-            self._numbers = self._numbered()
+            values_of = Counter(name for name, _ in self._of_value)
+            shared_of = Counter(
+                name for (name, _), samples in self._of_value.items() if len(samples) > 1
+            )
+            groups: dict[tuple[str | None, Hashable], list[int | str]] = {}
+            for (name, other), samples in self._of_value.items():
+                is_shared = 2 * shared_of[name] >= values_of[name]
+                group = (name, None if is_shared else next(iter(samples)))
+                groups.setdefault(group, []).append(other)
+
+            self._numbers = {}  # the sample None: one numbering for all
+            for group, others in groups.items():
+                if all(isinstance(other, int) for other in others):
+                    others.sort(key=int)
+                self._numbers[group] = {other: number for number, other in enumerate(others)}
+
         common = self._numbers.get((condition, None))
         if common is not None:
             return common[value]
         own = self._numbers.setdefault((condition, sample), {})
         return own.setdefault(value, len(own))  # a few questions may share a seed
-
-    def _numbered(self) -> dict[tuple[str | None, Hashable], dict[int | str, int]]:
-        """(condition, sample) → value → number; the sample None: one numbering for all."""
-        values_of = Counter(condition for condition, _ in self._of_value)
-        shared_of = Counter(
-            condition for (condition, _), samples in self._of_value.items() if len(samples) > 1
-        )
-        shared = {
-            condition for condition, count in values_of.items() if 2 * shared_of[condition] >= count
-        }
-        groups: dict[tuple[str | None, Hashable], list[int | str]] = {}
-        for (condition, value), samples in self._of_value.items():
-            if condition in shared:
-                sample = None
-            else:
-                sample = next(iter(samples))
-
-            groups.setdefault((condition, sample), []).append(value)
-
-        numbers = {}
-        for group, values in groups.items():
-            if all(isinstance(value, int) for value in values):
-                values.sort(key=int)
-            numbers[group] = {value: number for number, value in enumerate(values)}
-
-        return numbers
 
 
 class Copies:

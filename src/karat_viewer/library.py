@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from karat.analysis import summarize
-from karat.analysis.cached import cached_summary
+from karat.analysis.cached import cached_summary, summarize_cached
 from karat.analysis.model import Summary
 from karat.analysis.numbers import from_fields
 from karat.document.verdicts import verdicts
@@ -178,11 +177,10 @@ class Library:
         if self.closing.is_set():
             return "", None
         try:
-            large = run.journal_size >= LARGE
-            if large:
+            if run.journal_size >= LARGE:
                 summary = cached_summary(run)
             else:
-                summary = summarize(run)
+                summary = summarize_cached(run)
         except (KaratError, OSError, RecursionError):
             return "cannot be computed: open the run to see why", None
 

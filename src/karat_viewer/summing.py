@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from karat.analysis import Comparison, Summary, compare, summarize
+from karat.analysis import Comparison, Summary, compare
 from karat.analysis.cached import cached_summary, summarize_cached
 from karat.analysis.parts import from_json
 from karat.errors import KaratError, OperatorError
@@ -32,7 +32,7 @@ def summed(run: RunFolder) -> Summary:
     """Every number of a run. Raises KaratError."""
     if is_large(run):
         return cached_summary(run) or _apart(Summary, run.path)
-    return summarize(run)
+    return summarize_cached(run)
 
 
 def compared(

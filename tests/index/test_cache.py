@@ -6,12 +6,14 @@ import os
 import shutil
 import time
 
+import msgspec
 import pytest
 from tests.analysis.journals import Script, resealed, table
 
 import karat
-from karat.analysis import summarize
+from karat.analysis import Summary, summarize
 from karat.analysis.cached import cached_summary, summarize_cached
+from karat.analysis.parts import from_json
 from karat.index.cache import LARGE, CacheFile, _code, _state, is_large
 from karat.journal import RunFolder, RunLock
 from karat.records import Reply
@@ -60,6 +62,26 @@ def test_of_a_small_run_nothing_is_kept(run, cache):
     assert summarize_cached(run) == summarize(run)
     assert not is_large(run)
     assert is_large(run, at_least=run.journal.stat().st_size)
+    assert kept(cache) == []
+
+
+def test_the_summary_of_a_study_is_kept_however_small_it_is(study_run, study_summary, cache):
+    newest = max(file.stat().st_ctime for file in study_run.path.rglob("*"))
+    time.sleep(max(0.0, newest + 2.1 - time.time()))
+    first = summarize_cached(study_run)
+    assert msgspec.json.encode(first) == msgspec.json.encode(study_summary)
+    (file,) = kept(cache)
+    assert file.suffix == ".summary"
+    assert cached_summary(study_run) == from_json(msgspec.json.encode(first), Summary)
+
+
+def test_of_a_kind_that_others_bring_nothing_is_kept(tmp_path, cache):
+    path = made(tmp_path / "run").path / "run.json"
+    path.write_text(path.read_text().replace('"golden"', '"words"'))
+    time.sleep(2.1)
+    run = RunFolder.open(path.parent)
+    assert run.info.kind == "words"
+    assert summarize_cached(run, at_least=0) == summarize(run)
     assert kept(cache) == []
 
 
@@ -197,14 +219,16 @@ def test_the_oldest_files_go_and_what_killed_writers_left(run, cache):
     assert {"new", ".young"} <= {file.name for file in kept(cache)}
 
 
-def test_code_is_known_by_its_files_and_not_once_they_changed(tmp_path):
-    file = tmp_path / "code" / "part" / "one.py"
-    file.parent.mkdir(parents=True)
-    file.write_text("x = 1")
-    changed = file.stat().st_ctime_ns
-    later = changed + 3 * 10**9
-    first = _code(tmp_path / "code", started=later)
+@pytest.mark.parametrize("package", ["code", "beside"])
+def test_code_is_known_by_its_files_and_not_once_they_changed(tmp_path, package):
+    for name in ("beside", "code"):
+        file = tmp_path / name / "part" / "one.py"
+        file.parent.mkdir(parents=True)
+        file.write_text("x = 1")
+    roots = tmp_path / "code", tmp_path / "beside"
+    later = file.stat().st_ctime_ns + 3 * 10**9
+    first = _code(*roots, started=later)
     assert first.startswith(karat.__version__)
-    assert _code(tmp_path / "code", started=changed) == ""
-    os.utime(file, ns=(0, 0))
-    assert _code(tmp_path / "code", started=later + 60 * 10**9) not in ("", first)
+    os.utime(file := tmp_path / package / "part" / "one.py", ns=(0, 0))
+    assert _code(*roots, started=file.stat().st_ctime_ns) == ""
+    assert _code(*roots, started=later + 60 * 10**9) not in ("", first)

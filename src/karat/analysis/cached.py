@@ -1,4 +1,4 @@
-"""The summary of a large run that has ended, from the user's cache if it is there."""
+"""The summary of a run that has ended, from the user's cache if it is there."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from karat.analysis.model import Summary
-from karat.analysis.parts import from_json
+from karat.analysis.parts import from_json, kind_of
 from karat.analysis.summary import summarize
-from karat.index.cache import LARGE, CacheFile
+from karat.index.cache import CacheFile
+from karat.installation import plugin_modules
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -19,27 +20,30 @@ if TYPE_CHECKING:
 _NAME = "summary"
 
 
-def cached_summary(run: RunFolder, *, at_least: int = LARGE) -> Summary | None:
+def cached_summary(run: RunFolder, *, at_least: int | None = None) -> Summary | None:
     """The summary that `summarize` would give; None if there is none for this state of the run."""
-    return _decoded(CacheFile(run, _NAME, at_least=at_least))
+    return _decoded(_file(run, at_least))
 
 
 def summarize_cached(
     run: RunFolder,
     *,
-    at_least: int = LARGE,
+    at_least: int | None = None,
     scorings: Mapping[str, str] | None = None,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
     **asked: Any,
 ) -> Summary:
-    """Like `summarize`, but caches the summary of an ended run whose journal has `at_least` bytes.
+    """Like `summarize`, but caches the summary of an ended run whose journal has `at_least` bytes;
+    None: as many as its kind says.
 
-    Only the default summary is cached: with an option that changes numbers, it is computed again.
+    Only the default summary is cached: with an option that changes numbers, it is computed again,
+    and so it is for a kind whose code is not karat's, which may change under the same version.
     """
-    if scorings or pairs != "baseline" or baseline or any(asked.values()):
+    other_code = run.info.kind not in plugin_modules("kinds")
+    if scorings or pairs != "baseline" or baseline or any(asked.values()) or other_code:
         return summarize(run, scorings=scorings, pairs=pairs, baseline=baseline, **asked)
-    file = CacheFile(run, _NAME, at_least=at_least)
+    file = _file(run, at_least)
     summary = _decoded(file)
     if summary is None:
         summary = summarize(run)
@@ -47,6 +51,12 @@ def summarize_cached(
             file.write(msgspec.json.encode(summary))
 
     return summary
+
+
+def _file(run: RunFolder, at_least: int | None) -> CacheFile:
+    if at_least is None:
+        at_least = kind_of(run.info.kind).cached_from
+    return CacheFile(run, _NAME, at_least=at_least)
 
 
 def _decoded(file: CacheFile) -> Summary | None:

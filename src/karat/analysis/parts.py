@@ -157,6 +157,7 @@ class KindAnalysis(Protocol):
     compared: bool
     loss_bounds: bool
     unscored: str
+    cached_from: int
     parts: tuple[type[Part], ...]
     reading_options: Mapping[str, str]
 

@@ -1,4 +1,4 @@
-"""Files in the user's cache about large runs that have ended, so that nothing is computed twice.
+"""Files in the user's cache about runs that have ended, so that nothing is computed twice.
 
 They are in `$XDG_CACHE_HOME/karat/` or `~/.cache/karat/`, never in a run folder, because files that
 come with a run are not trusted. A file's name is a digest of the run's state (path, inodes, sizes
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import karat
 from karat.errors import BadRun
 from karat.files import open_regular
+from karat.installation import packages
 from karat.journal import KEPT, RunLock
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ class CacheFile:
             if not is_large(self._run, at_least=self._at_least) or RunLock(self._run.path).held():
                 return None
             folder = cache_folder()
-            code = _code(Path(karat.__file__).parent, started=karat.BEGUN)
+            home = Path(karat.__file__).parent.parent
+            code = _code(*(home / name for name in packages()), started=karat.BEGUN)
             state = _state(self._run)
         except (OSError, RuntimeError, ValueError):
             return None
@@ -175,8 +177,8 @@ def _state(run: RunFolder) -> str:
     return "\n".join(lines)
 
 
-def _code(root: Path, *, started: int) -> str:
-    """A digest of the files below `root`: a version number is not enough for a checkout under
+def _code(*roots: Path, started: int) -> str:
+    """A digest of the files below `roots`: a version number is not enough for a checkout under
     development.
 
     Empty if a file has changed since the process `started` (nanoseconds since 1970): the running
@@ -191,11 +193,12 @@ def _code(root: Path, *, started: int) -> str:
         except PackageNotFoundError:
             lines.append(f"{name} unknown")
 
-    for file in sorted(root.rglob("*.py")):
-        status = file.stat()
-        if max(status.st_mtime_ns, status.st_ctime_ns) > started - _SETTLED:
-            return ""
-        lines.append(f"{file.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
+    for root in roots:
+        for file in sorted(root.rglob("*.py")):
+            status = file.stat()
+            if max(status.st_mtime_ns, status.st_ctime_ns) > started - _SETTLED:
+                return ""
+            lines.append(f"{file.relative_to(root.parent)} {status.st_size} {status.st_mtime_ns}")
 
     return "\n".join(lines)
 

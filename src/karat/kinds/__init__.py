@@ -14,6 +14,7 @@ from karat.blocks import KindBlocks
 from karat.documents.rows import Rows, has_key
 from karat.documents.rows import read_rows as read_file_rows
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
+from karat.index.cache import LARGE
 from karat.kind_views import Views
 from karat.records import Answer, Condition, Reply, Sample, Score, Turn, sample_digest
 
@@ -229,6 +230,7 @@ class Kind:
     compared = True  # whether conditions are compared on the scores themselves
     loss_bounds = True  # whether means have worst- and best-case bounds for missing values
     unscored = "the experiment names no scorer"  # why nothing was scored
+    cached_from = LARGE  # bytes of a journal: the summary of a smaller run is not worth caching
     parts: tuple[type[Part], ...] = ()  # classes of its additions to a Summary and to a Comparison
 
     tables: tuple[TableInfo, ...] = ()

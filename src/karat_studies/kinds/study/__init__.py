@@ -94,6 +94,7 @@ class Study(Kind):
     compared = False
     parts = (StudySummary, StudyComparison)
 
+    cached_from = 0  # its intervals take seconds, however few people answered
     has_random_replies = True
     turns_say_what_is_asked = True
 

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import filterfalse
+from itertools import filterfalse, islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Protocol
@@ -31,7 +31,8 @@ from karat.documents.answers import (
     usual_id,
 )
 from karat.documents.batches import Table
-from karat.documents.columns import Row, columns_of, paths_in
+from karat.documents.columns import LOOKED_AT, Row, columns_of, paths_in
+from karat.documents.doubts import Seen, doubts
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
@@ -441,6 +442,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         role_of[column] = option
 
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
+    seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=result.roles)
+    output.say(*(f"warning: {text}" for text in doubts(seen, named=named)))
     chosen = {
         "dataset": file,
         "question": result.one("question"),

@@ -33,6 +33,7 @@ from karat.documents.columns import (
     paths_in,
     score_in,
 )
+from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     SAID,
     Role,
@@ -199,6 +200,13 @@ class Csv:
                 of_systems |= {*found.values()}
             for text in _unsaid(columns, {*chosen.values()} | of_systems, chosen.get("answer")):
                 findings.note(text)
+            seen = Seen(
+                rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
+                columns=columns,
+                roles=_roles(chosen, columns, [*systems]),
+            )
+            for text in doubts(seen, named=_roles(self._options.map, columns, ())):
+                findings.note(text)
 
             announced = {}
             for name in metrics:
@@ -361,6 +369,23 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
                     found[f"reason.{name}"] = written
 
     return found
+
+
+def _roles(
+    chosen: Mapping[str, str], columns: Mapping[str, Column], systems: Sequence[str]
+) -> dict[Role, Sequence[str]]:
+    """Role → columns. `systems`: the answers of several, if they are."""
+    roles: dict[Role, Sequence[str]] = {}
+    if choices := with_role(columns, "choices"):
+        roles["choices"] = choices
+    for target, column in chosen.items():
+        role = "score" if target.startswith("score.") else _ROLES.get(target)
+        if role is not None:
+            roles[role] = (*roles.get(role, ()), column)
+
+    if systems:
+        roles["answer"] = systems
+    return roles
 
 
 def _metric(path: str) -> str:

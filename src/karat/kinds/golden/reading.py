@@ -15,6 +15,7 @@ from karat.documents.answers import hint
 from karat.documents.batches import Table
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
+from karat.documents.doubts import Seen, doubts
 from karat.documents.names import Role, meanings, words_of
 from karat.documents.roles import Reading, Taken, Undecided, assign
 from karat.documents.rows import Row, Rows
@@ -37,6 +38,8 @@ _SHORT_FORMS: Mapping[str, Role] = {
     "answer_key": "golden",
     "id_key": "id",
 }
+_OF_RESULTS = ("answer", "error", "score", "condition")
+"""Roles that decide nothing about questions."""
 _CALLED = {"question": "a question", "golden": "a golden answer", "id": "an id"}
 _OPTION = {
     "question": "question_key",
@@ -117,6 +120,8 @@ class RowReader:
             self._nothing_is_right(result)
         if not self.faults:
             self._decide_values()
+            seen = Seen(rows=self._first, columns=self._columns, roles=result.roles)
+            self.notes += doubts(seen, named={*named, *_OF_RESULTS})
             if not criteria_suffice and "criterion" not in named:
                 self.notes += [
                     f"'{path}' is taken as criteria, which no scorer scores: name `criteria`"

@@ -1,0 +1,254 @@
+"""What the values of columns say against the roles that the columns have by their names.
+
+Each doubt is a function and its sentence: it is said where a file is read, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import msgspec
+
+from karat.documents.columns import VERDICTS, Column, cell, number_in
+from karat.documents.names import Role, last_part, word_set, words_of
+from karat.formats import brief, excerpt, plural, some_of, text_of
+
+_FEWEST = 5  # rows from which values say something
+_MOST, _MANY, _SOME, _TENTH = 0.9, 0.5, 0.2, 0.1  # shares of rows
+_SHORT = 40  # characters of a label
+_SHOWN = 50  # characters of a value in a sentence
+_ROWS_OF_MEANS = 40
+_CUT_FROM = 50  # characters of texts that are cut at one length
+
+_ENDS = ".!?)]}\"'`。！？»”"  # of a sentence, or of code
+_CODE = re.compile(r"(?=.*[_/.:#-])[\w./:#?=&%+~-]+|[A-Z]{2,}[A-Z_0-9]*|https?://\S+")
+_FILE = re.compile(
+    r"[^\n]{1,80}\.(?:pdf|md|txt|docx?|html?|json|xlsx?|csv|py|png|jpe?g)", re.IGNORECASE
+)
+_INSTRUCTION = re.compile(
+    r"(?:the |an? |die |el |la |le |o |a )?"
+    r"(?:(?:\w+ )?(?:agents?|assistants?|assistent|answers?|responses?|repl(?:y|ies)|model\w*|bot|"
+    r"chatbot|system|sistema|ai|llm|it|output|antwort|respuesta|resposta|réponse|ответ|бот|модель)"
+    r"\b.{0,30}?\b(?:should|must|needs? to|has to|is expected to|will not|debe\w*|deve\w*|soll\w*|"
+    r"muss|doit|devrait|долж\w+|refuses|declines|mentions|explains|asks|identifies|acknowledges)\b"
+    r"|(?:should|must|expected to|needs to|do not|avoid)\b"
+    r"|(?:politely |correctly |clearly |briefly )?(?:refus|declin|mention|explain|describ|"
+    r"acknowledg|clarif|redirect|escalat|respond|cit)(?:e|y|es|ies|s)?\b(?! to\b)"
+    r"|(?:this (?:is an?|question)|(?:the )?(?:user|customer|question) (?:asks|wants|is|needs))\b)"
+    r"|(?:助手|模型|回答|系统|智能体|应|必须|需要|应该)(?:应|需|必须|要|该)",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"[\W_]*(?:(?:an |unknown )?error(?:\W*[:\])]|\W*$| (?:occurred|processing|generating|during|"
+    r"calling|code|from|in|while)\b)|\w+Error\W*(?:$|:)|exception\W*:|(?:request )?timed? ?out\b|"
+    r"traceback\b|http(?: error)? \d{3}|\w+_UNAVAILABLE|"
+    r"failed to (?:generate|parse|call|connect|get|load|fetch)\b)",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
+_PROPERTIES = word_set(
+    """distance length len tokens count position rank entropy size words chars characters lines
+    density curvature ratio age year temperature threshold depth step turn run idx round"""
+)
+_AVERAGED = word_set("avg average mean means std stdev")
+_COUNTED = word_set("n num count samples total correct")
+_LABELLED = word_set(
+    """intent intents label labels category class classification route routing tool agent type topic
+    file source document doc page section slug status state behavior behaviour action"""
+)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """The first rows of a file, what its columns hold, and their roles."""
+
+    rows: Sequence[Mapping[str, object]]
+    columns: Mapping[str, Column]
+    roles: Mapping[Role, Sequence[str]]
+
+    def all(self, role: Role) -> list[Column]:
+        """The columns with the role."""
+        return [self.columns[path] for path in self.roles.get(role, ()) if path in self.columns]
+
+    def texts(self, path: str) -> list[str]:
+        """The text or number in each row; "" where a row holds something else, or nothing."""
+        found = []
+        for row in self.rows:
+            value = cell(row, path)
+            plain = isinstance(value, (str, int, float))
+            found.append(text_of(value).strip() if plain else "")
+
+        return found
+
+    def filled(self, role: Role) -> list[str]:
+        """The texts of the first column with the role, without empty ones."""
+        return [text for column in self.all(role)[:1] for text in self.texts(column.path) if text]
+
+
+def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
+    """A sentence for each doubt, for people.
+
+    `named`: roles that the user has decided, which are not doubted.
+    """
+    found: list[str] = []
+    for role, of_role in _DOUBTS.items():
+        if role not in named:
+            for doubt in of_role:
+                found += doubt(seen)
+
+    return found
+
+
+def _labels(seen: Seen) -> Iterator[str]:
+    """Golden answers that are few labels, codes or verdicts beside questions in words."""
+    texts = seen.filled("golden")
+    if len(texts) < _FEWEST or seen.roles.get("choices"):
+        return
+    (golden, *_) = seen.all("golden")
+    different = {text.casefold() for text in texts}
+    letters = sum(_LETTER.fullmatch(text) is not None for text in texts)
+    if 2 * golden.lists > golden.filled or letters >= _MOST * len(texts):
+        return
+    answers = {text.casefold() for one in seen.all("answer") for text in seen.texts(one.path)}
+    asked = seen.filled("question")
+    if 2 * len(different & answers) >= len(different) or (asked and not _in_words(asked)):
+        return  # agents answer with these
+    numeric = sum(number_in(text) is not None for text in texts)
+    coded = sum(_is_code(text) for text in texts) - numeric
+    polar = different <= {"yes", "no"} and sum("?" in text for text in asked) * 2 > len(asked)
+    short = all(len(text) <= _SHORT and len(text.split()) <= 4 for text in texts)
+    few = short and 3 * len(different) <= len(texts) and numeric < _MANY * len(texts)
+    named = {*words_of(last_part(golden.path))} & _LABELLED and short and not numeric
+    judged = different <= {*VERDICTS}
+    if not polar and (few or judged or named or coded >= _MOST * len(texts)):
+        shown = some_of([*dict.fromkeys(excerpt(text, _SHOWN) for text in texts)], most=2)
+        yield (
+            f"the golden answers in '{golden.path}' are labels ({len(different)} different in "
+            f"{len(texts)} rows: {shown}): right only if agents answer with these"
+        )
+
+
+def _instructions(seen: Seen) -> Iterator[str]:
+    """Golden answers that tell how to judge an answer."""
+    texts = seen.filled("golden")
+    told = [text for text in texts if _INSTRUCTION.match(text)]
+    if len(told) >= max(2, _SOME * len(texts)):
+        yield (
+            f"golden answers in '{seen.all('golden')[0].path}' describe an answer instead of "
+            f"giving it ({len(told)} of {len(texts)}: {excerpt(told[0], _SHOWN)}): if so, they are "
+            f"criteria"
+        )
+
+
+def _codes(seen: Seen) -> Iterator[str]:
+    """Questions that are ids, files or links."""
+    texts = seen.filled("question")
+    coded = [text for text in texts if _is_code(text)]
+    if len(texts) >= _FEWEST and len(coded) >= _MOST * len(texts):
+        path = seen.all("question")[0].path
+        shown = excerpt(coded[0], _SHOWN)
+        yield f"the questions in '{path}' are ids, files or links, not words: {shown}"
+
+
+def _equals(seen: Seen) -> Iterator[str]:
+    """Question, golden answer and answers that are the same text."""
+    paths = [one.path for role in ("question", "golden") for one in seen.all(role)[:1]]
+    paths += [one.path for one in seen.all("answer")]
+    for first, second in combinations(dict.fromkeys(paths), 2):
+        pairs = [
+            (one.casefold(), other.casefold())
+            for one, other in zip(seen.texts(first), seen.texts(second), strict=True)
+            if one and other
+        ]
+        if len(pairs) < _FEWEST or len({*pairs}) == 1:
+            continue
+        same = sum(one == other for one, other in pairs)
+        words = sum(len(one) for one, _ in pairs) > _SHORT * len(pairs)
+        if same >= _MOST * len(pairs) and (words or same == len(pairs) >= 4 * _FEWEST):
+            yield f"'{first}' and '{second}' say the same in {same} of {len(pairs)} rows"
+
+
+def _errors(seen: Seen) -> Iterator[str]:
+    """Answers that are messages of errors, or cut at one length."""
+    for column in seen.all("answer"):
+        texts = [text for text in seen.texts(column.path) if text]
+        if len(texts) < _FEWEST:
+            continue
+        failed = [text for text in texts if _ERROR.match(text)]
+        if failed:
+            yield (
+                f"{plural(len(failed), 'answer')} of {len(texts)} in '{column.path}' may be an "
+                f"error: {excerpt(failed[0], _SHOWN)}"
+            )
+
+        length = max(map(len, texts))
+        cut = {text for text in texts if len(text) == length and text[-1] not in _ENDS}
+        if length >= _CUT_FROM and len(cut) >= max(3, _TENTH * len({*texts})):
+            yield (
+                f"{len(cut)} answers in '{column.path}' end after {length} characters: they seem "
+                f"to be cut"
+            )
+
+
+def _numbers_as_systems(seen: Seen) -> Iterator[str]:
+    """Several columns of answers that hold small numbers, as scores do."""
+    answers = seen.all("answer")
+    if len(answers) < 2 or any(golden.is_numeric for golden in seen.all("golden")):
+        return
+    if all(column.is_scored and not column.texts for column in answers):
+        listed = some_of([column.path for column in answers])
+        yield f"the columns taken as answers of several systems hold numbers or verdicts: {listed}"
+
+
+def _means(seen: Seen) -> Iterator[str]:
+    """Rows without a text that hold means of others."""
+    scores = seen.all("score")
+    texts = any(seen.roles.get(role) for role in ("question", "golden", "answer"))
+    if texts or not scores or len(seen.rows) > _ROWS_OF_MEANS:
+        return
+    if all(column.is_yes_or_no for column in scores):
+        return
+    scored = {column.path for column in scores}
+    for path in seen.columns:
+        words = {*words_of(path)}
+        if "." not in path and (words & _AVERAGED or (words & _COUNTED and path not in scored)):
+            yield (
+                f"rows hold no text and may be means of several answers, as '{path}' says: "
+                f"intervals and differences count each row as one answer"
+            )
+            return
+
+
+def _properties(seen: Seen) -> Iterator[str]:
+    """Scores that seem to measure a property."""
+    for column in seen.all("score"):
+        numbers = [number for number in map(number_in, column.values) if number is not None]
+        if not numbers:
+            continue
+        low, high = min(numbers), max(numbers)
+        on_scale = (low >= -5 and high <= 10) or (low >= 0 and high <= 100)
+        if not on_scale or {*words_of(last_part(column.path))} & _PROPERTIES:
+            yield (
+                f"'{column.path}' is taken as a score and holds {brief(low)} to {brief(high)}: it "
+                f"may be a property"
+            )
+
+
+def _is_code(text: str) -> bool:
+    return bool(_CODE.fullmatch(text) or _FILE.fullmatch(text))
+
+
+def _in_words(texts: Sequence[str]) -> bool:
+    """Whether most are several words, or of a script without spaces."""
+    worded = sum(len(text.split()) > 2 or (len(text) > 5 and not text.isascii()) for text in texts)
+    return worded > _MANY * len(texts)
+
+
+_DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
+    "golden": (_labels, _instructions),
+    "question": (_codes,),
+    "answer": (_equals, _errors, _numbers_as_systems),
+    "score": (_means, _properties),
+}
+"""A role → the doubts about it."""

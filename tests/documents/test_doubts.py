@@ -1,0 +1,130 @@
+"""What is said of columns whose values speak against their roles."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from karat.documents.columns import columns_of
+from karat.documents.doubts import Seen, doubts
+
+QUESTIONS = ["How do I get my money back?", "Where is the office of the company?", "What does the plan cost?"]
+ANSWERS = ["Ask for it within 30 days.", "In the centre of Oslo.", "Nine dollars a month."]
+
+
+def said(roles, *, named=(), rows=6, **columns):
+    """The doubts about rows whose columns repeat the given values."""
+    table = [{name: values[at % len(values)] for name, values in columns.items()} for at in range(rows)]
+    return doubts(Seen(rows=table, columns=columns_of(table), roles=roles), named=named)
+
+
+def golden(values, **more):
+    return said({"question": ["q"], "golden": ["g"]}, q=QUESTIONS, g=values, **more)
+
+
+@pytest.mark.parametrize(
+    ("values", "start"),
+    [
+        (["refund", "contact", "price"], None),  # three different words in six rows may be answers
+        (
+            ["refund", "refund", "contact"],
+            "the golden answers in 'g' are labels (2 different in 6 rows: refund, contact)",
+        ),
+        (["get_refund", "find-office", "ask.price"], "the golden answers in 'g' are labels (3 different in 6 rows: "),
+        (
+            ["prices.pdf", "office.md", "terms of use.pdf"],
+            "the golden answers in 'g' are labels (3 different in 6 rows: ",
+        ),
+        (["9", "12", "9"], None),
+        (["A", "B", "A"], None),
+        (ANSWERS, None),
+        (
+            ["The agent should ask for the receipt.", *ANSWERS[1:]],
+            "golden answers in 'g' describe an answer instead of ",
+        ),
+        (["Refuses politely.", "Mentions Oslo", "It must name the price"], "golden answers in 'g' describe an answer "),
+        (["It is nine dollars", "The system is free", "You should ask for it"], None),
+        (["La réponse doit citer la loi", *ANSWERS[1:]], "golden answers in 'g' describe an answer "),
+    ],
+)
+def test_golden_answers_that_are_labels_or_instructions_are_named(values, start):
+    found = golden(values)
+    assert (found[0].startswith(start), len(found)) == (True, 1) if start else found == []
+
+
+def test_yes_and_no_answer_questions_that_ask_for_them_and_labels_are_fine_if_agents_answer_with_them():
+    assert golden(["yes", "no", "no"]) == []
+    told = ["Tell me of the refund", "Describe the office", "Explain the price"]
+    (found,) = said({"question": ["q"], "golden": ["g"]}, q=told, g=["yes", "no", "no"])
+    assert found.startswith("the golden answers in 'g' are labels (2 different in 6 rows: yes, no)")
+    roles = {"question": ["q"], "golden": ["g"], "answer": ["a"]}
+    assert said(roles, q=QUESTIONS, g=["spam", "ham", "spam"], a=["ham", "ham", "spam"]) == []
+
+
+def test_a_role_that_the_user_named_is_not_doubted():
+    assert golden(["refund", "refund", "contact"], named={"golden"}) == []
+
+
+def test_questions_that_are_codes_are_named():
+    assert said({"question": ["q"]}, q=["p1_abs", "p2_max", "p3_min"]) == [
+        "the questions in 'q' are ids, files or links, not words: p1_abs"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentences"),
+    [
+        (["[ERROR: 429 quota]", *ANSWERS], ["2 answers of 6 in 'a' may be an error: [ERROR: 429 quota]"]),
+        (["Errors are shown in red.", "An error costs money.", "HTTP is a protocol."], []),
+        (
+            [f"{n} {'word ' * 20}"[:60] for n in "123456"],
+            ["6 answers in 'a' end after 60 characters: they seem to be cut"],
+        ),
+        ([*QUESTIONS], []),
+        ([question * 2 for question in QUESTIONS], ["'q' and 'a' say the same in 6 of 6 rows"]),
+    ],
+)
+def test_answers_that_are_errors_or_cut_or_the_question_are_named(answers, sentences):
+    asked = [question * 2 for question in QUESTIONS] if "say the same" in "".join(sentences) else QUESTIONS
+    assert said({"question": ["q"], "answer": ["a"]}, q=asked, a=answers) == sentences
+
+
+def test_scores_that_are_properties_means_or_read_as_systems_are_named():
+    assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[0.5, 250.0, 12.0]) == [
+        "'s' is taken as a score and holds 0.5 to 250: it may be a property"
+    ]
+    assert said({"answer": ["a"], "score": ["text_length"]}, a=ANSWERS, text_length=[1, 3, 2]) == [
+        "'text_length' is taken as a score and holds 1 to 3: it may be a property"
+    ]
+    assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[0.5, 1, 0.25]) == []
+    assert said({"score": ["accuracy"]}, technique=["cot", "few"], accuracy=[0.5, 0.75], correct=[50, 75]) == [
+        (
+            "rows hold no text and may be means of several answers, as 'correct' says: "
+            "intervals and differences count each row as one answer"
+        )
+    ]
+    assert said({"score": ["accuracy"]}, technique=["cot", "few"], accuracy=[0.5, 0.75]) == []
+    assert said({"question": ["q"], "answer": ["x", "y"]}, q=QUESTIONS, x=[1, 3, 2], y=[0.5, 2, 2]) == [
+        "the columns taken as answers of several systems hold numbers or verdicts: x, y"
+    ]
+
+
+def test_foreign_text_in_a_doubt_is_short_and_on_one_line():
+    (found,) = golden(["The agent must say\x1b[31m\n" + "very " * 500, *ANSWERS[1:]])
+    assert "\x1b" not in found and "\n" not in found and len(found) < 250
+
+
+def test_check_import_and_score_say_what_they_doubt(karat, here):
+    rows = [
+        {"question": f"{QUESTIONS[n % 3]} ({n})", "expected_answer": ["refund", "contact"][n % 2]} for n in range(8)
+    ]
+    (here / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    doubt = "the golden answers in 'expected_answer' are labels (2 different in 8 rows: refund, contact)"
+    checked = karat("check", "questions.jsonl")
+    assert (checked.code, doubt in " ".join((checked.out + checked.err).split())) == (0, True)
+    answered = [{**row, "model_answer": f"{ANSWERS[n % 3]} ({n})"} for n, row in enumerate(rows)]
+    (here / "answers.jsonl").write_text("\n".join(map(json.dumps, answered)))
+    for words in (["score", "answers.jsonl", "--scorer", "equals"], ["import", "csv", "answers.jsonl"]):
+        done = karat(*words)
+        assert (done.code, doubt in " ".join((done.out + done.err).split())) == (0, True), done.err

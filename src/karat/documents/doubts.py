@@ -13,7 +13,7 @@ import msgspec
 
 from karat.documents.columns import VERDICTS, Column, cell, number_in
 from karat.documents.names import Role, last_part, word_set, words_of
-from karat.formats import brief, excerpt, plural, some_of, text_of
+from karat.formats import brief, excerpt, plural, some_of
 
 _FEWEST = 5  # rows from which values say something
 _MOST, _MANY, _SOME, _TENTH = 0.9, 0.5, 0.2, 0.1  # shares of rows
@@ -23,9 +23,9 @@ _ROWS_OF_MEANS = 40
 _CUT_FROM = 50  # characters of texts that are cut at one length
 
 _ENDS = ".!?)]}\"'`。！？»”"  # of a sentence, or of code
-_CODE = re.compile(r"(?=.*[_/.:#-])[\w./:#?=&%+~-]+|[A-Z]{2,}[A-Z_0-9]*|https?://\S+")
-_FILE = re.compile(
-    r"[^\n]{1,80}\.(?:pdf|md|txt|docx?|html?|json|xlsx?|csv|py|png|jpe?g)", re.IGNORECASE
+_CODE = re.compile(  # an id, a constant, a link or the name of a file
+    r"(?=.*[_/.:#-])[\w./:#?=&%+~-]+|[A-Z]{2,}[A-Z_0-9]*|https?://\S+"
+    r"|[^\n]{1,80}\.(?i:pdf|md|txt|docx?|html?|json|xlsx?|csv|py|png|jpe?g)"
 )
 _INSTRUCTION = re.compile(
     r"(?:the |an? |die |el |la |le |o |a )?"
@@ -75,9 +75,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         """The text or number in each row; "" where a row holds something else, or nothing."""
         found = []
         for row in self.rows:
-            value = cell(row, path)
+            value = row[path] if path in row else cell(row, path)
             plain = isinstance(value, (str, int, float))
-            found.append(text_of(value).strip() if plain else "")
+            found.append(str(value).strip() if plain else "")
 
         return found
 
@@ -114,12 +114,11 @@ def _labels(seen: Seen) -> Iterator[str]:
     asked = seen.filled("question")
     if 2 * len(different & answers) >= len(different) or (asked and not _in_words(asked)):
         return  # agents answer with these
-    numeric = sum(number_in(text) is not None for text in texts)
-    coded = sum(_is_code(text) for text in texts) - numeric
+    coded = sum(_CODE.fullmatch(text) is not None for text in texts) - golden.numbers
     polar = different <= {"yes", "no"} and sum("?" in text for text in asked) * 2 > len(asked)
     short = all(len(text) <= _SHORT and len(text.split()) <= 4 for text in texts)
-    few = short and 3 * len(different) <= len(texts) and numeric < _MANY * len(texts)
-    named = {*words_of(last_part(golden.path))} & _LABELLED and short and not numeric
+    few = short and 3 * len(different) <= len(texts) and 2 * golden.numbers < len(texts)
+    named = {*words_of(last_part(golden.path))} & _LABELLED and short and not golden.numbers
     judged = different <= {*VERDICTS}
     if not polar and (few or judged or named or coded >= _MOST * len(texts)):
         shown = some_of([*dict.fromkeys(excerpt(text, _SHOWN) for text in texts)], most=2)
@@ -144,7 +143,7 @@ def _instructions(seen: Seen) -> Iterator[str]:
 def _codes(seen: Seen) -> Iterator[str]:
     """Questions that are ids, files or links."""
     texts = seen.filled("question")
-    coded = [text for text in texts if _is_code(text)]
+    coded = [text for text in texts if _CODE.fullmatch(text)]
     if len(texts) >= _FEWEST and len(coded) >= _MOST * len(texts):
         path = seen.all("question")[0].path
         shown = excerpt(coded[0], _SHOWN)
@@ -233,10 +232,6 @@ def _properties(seen: Seen) -> Iterator[str]:
                 f"'{column.path}' is taken as a score and holds {brief(low)} to {brief(high)}: it "
                 f"may be a property"
             )
-
-
-def _is_code(text: str) -> bool:
-    return bool(_CODE.fullmatch(text) or _FILE.fullmatch(text))
 
 
 def _in_words(texts: Sequence[str]) -> bool:

@@ -210,6 +210,22 @@ def test_scores_of_systems_are_those_that_two_of_them_have():
     }
 
 
+def test_what_stands_in_the_object_of_a_system_is_that_system_s():
+    row = {
+        name: {"output": "text", "latency_ms": 12, "evaluation": {"score": at, "label": "bypass"}, "hit": True}
+        for at, name in enumerate(("GPT2", "Llama"))
+    }
+    columns = columns_of([{"responses": row}])
+    systems = systems_in(columns, [f"responses.{name}.output" for name in row])
+    assert scores_by_system(systems, columns, file="results") == {
+        f"responses.{name}.output": {
+            "evaluation": f"responses.{name}.evaluation.score",
+            "hit": f"responses.{name}.hit",
+        }
+        for name in row
+    }
+
+
 @pytest.mark.parametrize(
     ("names", "models"),
     [

@@ -56,6 +56,32 @@ def test_an_error_column_may_say_that_there_was_none(tmp_path: Path) -> None:
     assert [failure.message for failure in made.run.events_of(Failure)] == ["timeout"]
 
 
+def test_an_error_of_one_system_is_no_error_of_another(tmp_path: Path) -> None:
+    rows = []
+    for number in range(3):
+        answers = {name: {"output": f"{name} says {number}", "latency_ms": 5} for name in ("GPT2", "Llama")}
+        failed = {"output": None, "latency_ms": None, "error_type": "ModuleNotFoundError"}
+        rows.append({"id": f"q{number}", "prompt": f"Say {number}", "responses": {**answers, "Ministral": failed}})
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(rows))
+    (made,) = import_results("csv", [path], tmp_path / "results")
+    assert len([*made.run.events_of(Answer)]) == 6
+    assert [*made.run.events_of(Failure)] == []
+    assert {answer.seconds for answer in made.run.events_of(Answer)} == {None}, "the latency of GPT2 is not Llama's"
+
+
+@pytest.mark.parametrize("column", ["prompt_version", "backend", "prompt_style", "treatment"])
+def test_versions_of_a_prompt_and_backends_are_conditions_if_a_question_has_several(
+    tmp_path: Path, column: str
+) -> None:
+    path = tmp_path / "r.csv"
+    rows = [f"q{number},Which {number}?,It is {number},{name},0.5\n" for number in range(3) for name in ("v1", "v2")]
+    path.write_text(f"id,question,answer,{column},score\n{''.join(rows)}")
+    (made,) = import_results("csv", [path], tmp_path / "results")
+    plan = made.run.info.plan
+    assert ([*plan.conditions], plan.repetitions) == (["v1", "v2"], 1)
+
+
 def trial(**fields: object) -> ImportedTrial:
     given: dict[str, object] = {
         "sample": "q1", "question": "What?", "condition": "alpha", "repetition": 0, "reply": Reply(text="That."),

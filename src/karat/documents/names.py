@@ -188,7 +188,8 @@ _EXACT: dict[Role, str] = {
         evalid key idx promptid""",
     "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
     "condition": """condition variant variantid experiment config system method framework pipeline
-        strategy setting mode evalmode agent promptlabel promptidx approach""",
+        strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
+        promptstyle prompttype backend arm treatment approach""",
     "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
         modelundertest llm engine""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "

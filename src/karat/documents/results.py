@@ -251,15 +251,22 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
 def belongs_to(
     column: str, systems: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, tuple[str, ...]] | None:
-    """The column of answers of the system whose name another column begins or ends with, and the
-    rest of its words. None: no system's.
+    """The column of answers of the system whose object holds another column, or whose name it
+    begins or ends with, and the rest of its words. None: no system's.
     """
-    above, _, last = column.rpartition(".")
-    if above and last in ("score", "value"):  # of an object that is named after its metric
-        column = last_part(above)
-    words = words_of(column)
     if column in systems:
         return None
+    above, _, last = column.rpartition(".")
+    named = above if above and last in ("score", "value") else column  # after its metric
+    for path in systems:
+        inside = f"{path.rpartition('.')[0]}."
+        alone = sum(other.startswith(inside) for other in systems) == 1
+        if alone and column.startswith(inside):
+            return path, words_of(named.removeprefix(inside))
+
+    if named != column:
+        named = last_part(above)
+    words = words_of(named)
     for path in sorted(systems, key=lambda path: -len(systems[path])):
         name = systems[path]
         if words[: len(name)] == name:

@@ -318,6 +318,7 @@ class Csv:
             systems = scores_by_system(names, columns, file=path.stem)
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
+            own |= {path for path in columns if not _beside_all(path, answers)}
             found = {name: column for name, column in found.items() if column not in own}
             of_rows = [name for name in found if name.startswith(("score.", "reason."))]
             if of_rows:
@@ -535,6 +536,15 @@ def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> s
     lines = [*dict.fromkeys(lines)]
     first = f"the columns of {path} can be read in several ways; say one:"
     return "\n".join([first, *lines, *examples(result, columns)])
+
+
+def _beside_all(path: str, answers: Iterable[str]) -> bool:
+    """Whether a column is of all answers: at the top of the row, or in an object with all of them.
+
+    `systems.b.error` says nothing of `systems.a.output`.
+    """
+    parent = path.rpartition(".")[0]
+    return not parent or all(answer.startswith(f"{parent}.") for answer in answers)
 
 
 class _ARowASystem:

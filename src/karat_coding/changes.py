@@ -320,7 +320,8 @@ class _Changes:
 
         if stat.S_ISDIR(mode):
             if before is None and (
-                part in _BUILT or os.access(f"{part}/pyvenv.cfg", os.F_OK, dir_fd=fd)
+                part in _BUILT
+                or os.access(f"{part}/pyvenv.cfg", os.F_OK, dir_fd=fd, follow_symlinks=False)
             ):
                 self.built.append(name)
                 return False

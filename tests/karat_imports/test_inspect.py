@@ -298,6 +298,19 @@ def test_attachments_take_the_place_of_references_within_a_limit(tmp_path: Path)
     assert trial.reply.text == "x" * 900_000 + f"attachment://{key}" * 2
 
 
+def test_what_scores_refer_to_and_note_comes_before_the_messages(tmp_path: Path) -> None:
+    key = "0123456789abcdef" * 2
+    long = {
+        "input": [{"role": role, "content": f"attachment://{key}"} for role in ("system", "assistant", "assistant")],
+        "scores": {"judge": {"value": 3.5, "explanation": f"attachment://{key}"}},
+        "model_usage": {name: {"input_tokens": 1, "output_tokens": 1} for name in "ab"},
+        "attachments": {key: "x" * 190_000},
+    }
+    (trial,), findings = trials(log(tmp_path / "a.eval", long))
+    assert [*trial.scores[0].reasons.values()] == ["x" * 190_000]
+    assert [note.partition(" of ")[0] for note in findings.notes] == ["numbers", "tokens and cost"]
+
+
 def test_the_newest_entry_of_a_name_counts(tmp_path: Path) -> None:
     path = log(tmp_path / "twice.eval", {"target": "old"})
     with ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):

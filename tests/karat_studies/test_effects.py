@@ -1,6 +1,7 @@
 """Effects and p-values: against SciPy, by their laws, at their edges."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -251,3 +252,9 @@ def test_an_agent_whose_answers_do_not_vary_has_no_direction(kind, agent):
     found = score_test(StudyTest(study="s", finding="F", test="T", kind=kind, human=human, agent=agent))
     assert (found.agent.sign, found.same_direction, found.opposed) == (0, None, False)
     assert math.isnan(found.pas_directional) is (kind == "contingency")
+
+
+def test_groups_without_anybody_have_an_n_of_0():
+    side = Side(statistic=4.0, df1=2.0, df2=9.0, sizes=(0.0, 0.0, 0.0))
+    assert measure("anova", side, method="jzs").n_eff == 0
+    assert measure("anova", replace(side, sizes=()), method="jzs").n_eff == 12

@@ -516,13 +516,6 @@ class _Trial:
 
     def trial(self, condition: str, before: int) -> ImportedTrial:
         sample, failure = self._sample, self._failure()
-        several = len(sample.model_usage) > 1 or bool(sample.role_usage)
-        if several:
-            self._findings.note(
-                "tokens and cost of an answer are those of all models of its sample, graders "
-                "included"
-            )
-
         answered = failure is None or sample.output.choices or sample.output.completion
         reply = None
         if answered:
@@ -539,6 +532,15 @@ class _Trial:
         ]
         if lines:
             text = "\n".join([text, "", *lines])
+
+        # Before the detail, which may use up the room for attachments
+        scores = [self._score(name, score) for name, score in self._scores.items()]
+        several = len(sample.model_usage) > 1 or bool(sample.role_usage)
+        if several:
+            self._findings.note(
+                "tokens and cost of an answer are those of all models of its sample, graders "
+                "included"
+            )
 
         chat = []
         if len(sample.chat) > 1:
@@ -568,7 +570,7 @@ class _Trial:
             started=utc(sample.started_at),
             seconds=sample.total_time if (sample.total_time or 0) >= 0 else None,
             failure=failure,
-            scores=[self._score(name, score) for name, score in self._scores.items()],
+            scores=scores,
             metadata=sample.metadata,
             detail={key: value for key, value in detail.items() if value},
         )

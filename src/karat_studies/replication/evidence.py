@@ -215,7 +215,7 @@ def measure(
     if kind == "contingency":
         n_eff = NAN if side.table is None else float(np.sum(side.table))
     elif kind == "anova":
-        n_eff = float(sum(side.sizes)) or side.df1 + side.df2 + 1
+        n_eff = float(sum(side.sizes)) if side.sizes else side.df1 + side.df2 + 1
     elif kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
         n_eff = side.n1 + side.n2
 

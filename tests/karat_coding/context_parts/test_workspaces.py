@@ -188,6 +188,7 @@ BUILT = """
 for name in .venv env; do mkdir -p $name/bin; touch $name/pyvenv.cfg; ln -s /usr/bin/python3 $name/bin/python3; done
 mkdir -p node_modules/.bin __pycache__ below/node_modules; ln -s /usr/bin/env node_modules/.bin/x; touch below/kept
 mkfifo pipe; touch a.py; mkdir kept/.venv; touch kept/.venv/x
+mkdir tied; ln -s /nowhere tied/pyvenv.cfg
 """
 
 
@@ -197,7 +198,7 @@ def test_what_a_build_leaves_is_not_kept_and_hides_nothing_else(base, overlay, t
     changes = stored(workspace, base, tmp_path)
     workspace.close()
     found, _ = read_stored(tmp_path / "run", changes.file)
-    built = [".venv", "__pycache__", "below/node_modules", "env", "kept/.venv", "node_modules"]
+    built = [".venv", "__pycache__", "below/node_modules", "env", "kept/.venv", "node_modules", "tied"]
     assert sorted(found.built) == built
     assert changes.left_out == ("pipe: neither a file nor a folder nor a link",)
     copy_tree(base.tree, base.path, tmp_path / "again")

@@ -55,10 +55,11 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
     stream = sys.stderr  # kept, because sys.stderr is replaced below to capture the agents' prints
     descriptors: tuple[int, ...] = (1,)
     descriptor = None
-    with suppress(OSError):
-        descriptor = stream.fileno()
+    if output.events:
+        with suppress(OSError):
+            descriptor = stream.fileno()
     # what the agent's programs write there must become events too
-    if output.events and descriptor == 2:
+    if descriptor == 2:
         descriptors = (1, 2)
         stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
 

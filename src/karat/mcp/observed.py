@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import printable
 from karat.mcp.results import Outcome, as_call
 from karat.records import JsonObject, ToolCall
-
-if TYPE_CHECKING:
-    pass
 
 
 class Observed:

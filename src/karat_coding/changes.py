@@ -319,10 +319,7 @@ class _Changes:
             self.removed[name] = None
 
         if stat.S_ISDIR(mode):
-            if before is None and (
-                part in _BUILT
-                or os.access(f"{part}/pyvenv.cfg", os.F_OK, dir_fd=fd, follow_symlinks=False)
-            ):
+            if before is None and (part in _BUILT or _exists(fd, f"{part}/pyvenv.cfg")):
                 self.built.append(name)
                 return False
 
@@ -398,6 +395,15 @@ class _Changes:
             self.left_out.insert(0, why)
         else:
             self.left_out.append(f"{_shown(name)}: {why}")
+
+
+def _exists(fd: int, path: str) -> bool:
+    try:
+        os.stat(path, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+
+    return True
 
 
 @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
+from contextlib import redirect_stderr
 
 from karat.cli.live import following
 from karat.cli.output import Output
@@ -26,7 +24,6 @@ class Plain:
         return False
 
 
-def test_only_events_need_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Plain())
-    with following(Output(), Redactor({})) as status:
+def test_only_events_need_a_descriptor() -> None:
+    with redirect_stderr(Plain()), following(Output(), Redactor({})) as status:
         assert status.planned == 0

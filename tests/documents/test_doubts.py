@@ -98,6 +98,10 @@ def test_scores_that_are_properties_means_or_read_as_systems_are_named():
         "'text_length' is taken as a score and holds 1 to 3: it may be a property"
     ]
     assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[0.5, 1, 0.25]) == []
+    assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[True], rows=19) == []
+    assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[True], rows=20) == [
+        "'s' is True in every row: it may judge nothing"
+    ]
     assert said({"score": ["accuracy"]}, technique=["cot", "few"], accuracy=[0.5, 0.75], correct=[50, 75]) == [
         (
             "rows hold no text and may be means of several answers, as 'correct' says: "

@@ -131,6 +131,34 @@ def test_only_what_the_assistant_says_is_an_answer(tmp_path: Path, rows: list[ob
     assert not findings(made)
 
 
+def test_a_session_of_a_coding_agent_is_a_conversation_of_what_its_user_asked(tmp_path: Path) -> None:
+    def event(role: str, content: object, session: str = "s1") -> dict[str, object]:
+        return {"type": role, "sessionId": session, "message": {"role": role, "content": content}, "cwd": "/project"}
+
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    rows = [
+        {"type": "summary", "summary": "Looking around", "leafUUID": "1"},
+        event("user", "What is here?"),
+        event("assistant", [{"type": "text", "text": "I look."}, call]),
+        event("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]),
+        event("assistant", [{"type": "text", "text": "One file."}]),
+        event("user", "And there?", "s2"),
+        event("assistant", "Nothing.", "s2"),
+        {"type": "system", "subtype": "turn_duration", "durationMs": 5, "sessionId": "s1"},
+        event("user", "Remove it."),
+    ]
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    made = imported("chats", tmp_path / "runs", path)
+    questions = {one.id: one.turns[0].question for one in made.run.samples()}
+    replies = {questions[one.sample]: one.replies[0] for one in made.run.events_of(Answer)}
+    assert {question: reply.text for question, reply in replies.items()} == {
+        "What is here?": "One file.", "And there?": "Nothing.",
+    }  # fmt: skip
+    assert replies["What is here?"].tool_calls == (ToolCall(tool="Bash", input={"command": "ls"}, result="a.py"),)
+    assert set(questions.values()) == {"What is here?", "And there?", "Remove it."}
+
+
 def test_one_file_whose_speakers_are_unclear_does_not_stop_the_others(tmp_path: Path) -> None:
     calls, plain = tmp_path / "calls.json", tmp_path / "plain.json"
     calls.write_text(json.dumps([{"sender": "Caller", "text": "Hi?"}, {"sender": "Recipient", "text": "Hello."}]))

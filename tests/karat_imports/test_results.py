@@ -70,6 +70,15 @@ def test_an_error_of_one_system_is_no_error_of_another(tmp_path: Path) -> None:
     assert {answer.seconds for answer in made.run.events_of(Answer)} == {None}, "the latency of GPT2 is not Llama's"
 
 
+def test_scenarios_beside_numbered_runs_are_the_samples(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    rows = [f"{run},s{number},flag,flag,true\n" for run in range(3) for number in range(4)]
+    path.write_text(f"run_id,scenario_id,expected,actual,pass\n{''.join(rows)}")
+    (made,) = import_results("csv", [path], tmp_path / "results")
+    plan = made.run.info.plan
+    assert (plan.samples, plan.repetitions) == (4, 3)
+
+
 @pytest.mark.parametrize("column", ["prompt_version", "backend", "prompt_style", "treatment"])
 def test_versions_of_a_prompt_and_backends_are_conditions_if_a_question_has_several(
     tmp_path: Path, column: str

@@ -71,7 +71,10 @@ def test_squad_one_question_a_row_is_the_same_from_json_lines_and_parquet(tmp_pa
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT * FROM read_json('{path}')) TO '{tmp_path / 'dev.parquet'}'")
     nested = load(tmp_path / "dev.json", squad(LONG, NAMED))
-    for name in ("dev.jsonl", "dev.parquet"):
+    for row in rows:
+        row["answers"] = [{"text": text, "answer_start": 12} for text in row["answers"]["text"]]
+    (tmp_path / "listed.json").write_text(json.dumps({"data": rows}))
+    for name in ("dev.jsonl", "dev.parquet", "listed.json"):
         assert list(Golden(Golden.Options()).load(tmp_path / name)) == nested
 
 

@@ -20,6 +20,7 @@ _MOST, _MANY, _SOME, _TENTH = 0.9, 0.5, 0.2, 0.1  # shares of rows
 _SHORT = 40  # characters of a label
 _SHOWN = 50  # characters of a value in a sentence
 _ROWS_OF_MEANS = 40
+_FEW_ALIKE = 20  # rows of which few scores are all the same
 _CUT_FROM = 50  # characters of texts that are cut at one length
 
 _ENDS = ".!?)]}\"'`。！？»”"  # of a sentence, or of code
@@ -222,6 +223,9 @@ def _means(seen: Seen) -> Iterator[str]:
 def _properties(seen: Seen) -> Iterator[str]:
     """Scores that seem to measure a property."""
     for column in seen.all("score"):
+        if len(column.values) == 1 and column.filled >= _FEW_ALIKE:
+            (value,) = column.values
+            yield f"'{column.path}' is {excerpt(value, _SHOWN)} in every row: it may judge nothing"
         numbers = [number for number in map(number_in, column.values) if number is not None]
         if not numbers:
             continue

@@ -185,7 +185,7 @@ _EXACT: dict[Role, str] = {
         keyfacts keypoints requiredfacts goldurl goldurls testlist keywords""",
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
-        evalid key idx promptid""",
+        evalid key idx promptid scenarioid""",
     "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant

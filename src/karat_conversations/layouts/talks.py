@@ -116,7 +116,7 @@ def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool
         chats = [path for path, column in columns.items() if column.messages * 2 > column.rows]
         if agent is None and chats:
             return _alike(rows, chats[0])
-        found = _in_numbered_columns(rows, columns)
+        found = _in_numbered_columns(rows, columns) or _in_objects(rows, columns, agent)
         if found is None and not _asks(columns):
             found = _in_cells(rows, columns, agent, whole)
         found = found or _in_rows(rows, columns, agent)
@@ -474,29 +474,63 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
     roles = {meaning.role for path in classes for meaning in meanings(path)}
     if named is None and "golden" in roles:
         return None  # a class of each message
-    groups: dict[object, list[tuple[int, Row]]] = {}
+    said: list[tuple[int, Row, Message]] = []
     for number, row in rows.rows:
-        name = None if named is None else str(row.get(named))
-        groups.setdefault(name, []).append((number, row))
+        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        said.append((number, beside, {"role": str(row.get(speaker)), "content": row.get(text)}))
 
-    chats: list[tuple[int, Row]] = []
-    for group in groups.values():
-        said = []
-        for _, row in group:
-            if not is_empty(row.get(text)):
-                said.append({"role": str(row.get(speaker)), "content": row.get(text)})
-
-        number, first = group[0]
-        shared = {}
-        for key, value in first.items():
-            if key not in (speaker, text) and all(row.get(key) == value for _, row in group):
-                shared[key] = value
-
-        chats.append((number, {**shared, MESSAGES: _written(said, agent)}))
-
+    chats = _by_conversation(said, named, agent)
     if agent != _ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
     return _with(rows, chats, "a row: a message")
+
+
+def _in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
+    """Rows that hold a message each in an object, beside other events, as sessions of coding agents
+    are logged.
+    """
+    for path in [path for path in columns if f"{path}.role" in columns and "." not in path]:
+        sides = {side_of(value) for value in columns[f"{path}.role"].values}
+        if not sides >= {"user", "assistant"} or 2 * columns[path].objects < columns[path].rows:
+            continue
+        said = []
+        for number, row in rows.rows:
+            message = row.get(path)
+            if isinstance(message, Mapping):
+                beside = {key: value for key, value in row.items() if key != path}
+                said.append((number, beside, {**message, "content": message.get("content")}))
+
+        named = next(iter(with_role(columns, "conversation")), None)
+        return _with(rows, _by_conversation(said, named, agent), f"'{path}': a message a row")
+
+    return None
+
+
+def _by_conversation(
+    said: Iterable[tuple[int, Row, Message]], named: str | None, agent: str | None
+) -> list[tuple[int, Row]]:
+    """A row for each conversation: what all its rows agree in, and its messages.
+
+    `said`: the messages that are not empty, with their rows. `named`: the column that names the
+    conversation; None: there is one.
+    """
+    groups: dict[object, list[tuple[int, Row, Message]]] = {}
+    for number, row, message in said:
+        name = None if named is None else str(row.get(named))
+        groups.setdefault(name, []).append((number, row, message))
+
+    chats: list[tuple[int, Row]] = []
+    for group in groups.values():
+        number, first, _ = group[0]
+        shared = {}
+        for key, value in first.items():
+            if all(row.get(key) == value for _, row, _ in group):
+                shared[key] = value
+
+        filled = [message for _, _, message in group if not is_empty(message["content"])]
+        chats.append((number, {**shared, MESSAGES: _written(filled, agent)}))
+
+    return chats
 
 
 def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> str | None:

@@ -106,14 +106,19 @@ def _article(number: int, position: int, row: Row) -> Iterator[Item]:
 
 
 def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
-    """One question of SQuAD per row, as in datasets on the Hugging Face Hub: `answers` is {text:
-    […], …}.
+    """One question of SQuAD per row: `answers` is [{text: …}, …] or, as in datasets on the Hugging
+    Face Hub, {text: […], …}.
     """
     del position
     item = Item(number=number, metadata=_kept(row, "title"))
     place = Value(row, wrong=item.wrong)
     item.materials = place.at("context").text()
-    answers = place.at("answers").at("text").list()
+    listed = place.at("answers")
+    if isinstance(listed.value, list):
+        answers = [answer.at("text") for answer in listed.list()]
+    else:
+        answers = listed.at("text").list()
+
     _squad(item, place, answers, impossible=not answers)
     yield item
 

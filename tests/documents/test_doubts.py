@@ -100,7 +100,7 @@ def test_scores_that_are_properties_means_or_read_as_systems_are_named():
     assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[0.5, 1, 0.25]) == []
     assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[True], rows=19) == []
     assert said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[True], rows=20) == [
-        "'s' is True in every row: it may judge nothing"
+        "'s' is True in every row, so it tells no answers apart"
     ]
     assert said({"score": ["accuracy"]}, technique=["cot", "few"], accuracy=[0.5, 0.75], correct=[50, 75]) == [
         (

@@ -6,7 +6,7 @@ Each doubt is a function and its sentence: it is said where a file is read, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -48,6 +48,7 @@ _ERROR = re.compile(
     r"failed to (?:generate|parse|call|connect|get|load|fetch)\b)",
     re.IGNORECASE,
 )
+_ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _PROPERTIES = word_set(
     """distance length len tokens count position rank entropy size words chars characters lines
@@ -76,15 +77,24 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         """The text or number in each row; "" where a row holds something else, or nothing."""
         found = []
         for row in self.rows:
-            value = row[path] if path in row else cell(row, path)
-            plain = isinstance(value, (str, int, float))
-            found.append(str(value).strip() if plain else "")
+            if path in row:
+                value = row[path]
+            else:
+                value = cell(row, path)
+
+            if isinstance(value, (str, int, float)):
+                found.append(str(value).strip())
+            else:
+                found.append("")
 
         return found
 
     def filled(self, role: Role) -> list[str]:
         """The texts of the first column with the role, without empty ones."""
-        return [text for column in self.all(role)[:1] for text in self.texts(column.path) if text]
+        columns = self.all(role)
+        if not columns:
+            return []
+        return [*filter(None, self.texts(columns[0].path))]
 
 
 def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
@@ -107,16 +117,18 @@ def _labels(seen: Seen) -> Iterator[str]:
     if len(texts) < _FEWEST or seen.roles.get("choices"):
         return
     (golden, *_) = seen.all("golden")
-    different = {text.casefold() for text in texts}
-    letters = sum(_LETTER.fullmatch(text) is not None for text in texts)
-    if 2 * golden.lists > golden.filled or letters >= _MOST * len(texts):
+    different = {*map(str.casefold, texts)}
+    if 2 * golden.lists > golden.filled or _matching(_LETTER, texts) >= _MOST * len(texts):
         return
-    answers = {text.casefold() for one in seen.all("answer") for text in seen.texts(one.path)}
+    answers: set[str] = set()
+    for column in seen.all("answer"):
+        answers |= {*map(str.casefold, seen.texts(column.path))}
+
     asked = seen.filled("question")
     if 2 * len(different & answers) >= len(different) or (asked and not _in_words(asked)):
         return  # agents answer with these
-    coded = sum(_CODE.fullmatch(text) is not None for text in texts) - golden.numbers
-    polar = different <= {"yes", "no"} and sum("?" in text for text in asked) * 2 > len(asked)
+    coded = _matching(_CODE, texts) - golden.numbers
+    polar = different <= {"yes", "no"} and 2 * _matching(_ASKING, asked) > len(asked)
     short = all(len(text) <= _SHORT and len(text.split()) <= 4 for text in texts)
     few = short and 3 * len(different) <= len(texts) and 2 * golden.numbers < len(texts)
     named = {*words_of(last_part(golden.path))} & _LABELLED and short and not golden.numbers
@@ -132,7 +144,7 @@ def _labels(seen: Seen) -> Iterator[str]:
 def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
-    told = [text for text in texts if _INSTRUCTION.match(text)]
+    told = [*filter(_INSTRUCTION.match, texts)]
     if len(told) >= max(2, _SOME * len(texts)):
         yield (
             f"golden answers in '{seen.all('golden')[0].path}' describe an answer instead of "
@@ -144,7 +156,7 @@ def _instructions(seen: Seen) -> Iterator[str]:
 def _codes(seen: Seen) -> Iterator[str]:
     """Questions that are ids, files or links."""
     texts = seen.filled("question")
-    coded = [text for text in texts if _CODE.fullmatch(text)]
+    coded = [*filter(_CODE.fullmatch, texts)]
     if len(texts) >= _FEWEST and len(coded) >= _MOST * len(texts):
         path = seen.all("question")[0].path
         shown = excerpt(coded[0], _SHOWN)
@@ -153,14 +165,10 @@ def _codes(seen: Seen) -> Iterator[str]:
 
 def _equals(seen: Seen) -> Iterator[str]:
     """Question, golden answer and answers that are the same text."""
-    paths = [one.path for role in ("question", "golden") for one in seen.all(role)[:1]]
-    paths += [one.path for one in seen.all("answer")]
-    for first, second in combinations(dict.fromkeys(paths), 2):
-        pairs = [
-            (one.casefold(), other.casefold())
-            for one, other in zip(seen.texts(first), seen.texts(second), strict=True)
-            if one and other
-        ]
+    columns = [*seen.all("question")[:1], *seen.all("golden")[:1], *seen.all("answer")]
+    texts = {column.path: [*map(str.casefold, seen.texts(column.path))] for column in columns}
+    for first, second in combinations(texts, 2):
+        pairs = [*filter(all, zip(texts[first], texts[second], strict=True))]
         if len(pairs) < _FEWEST or len({*pairs}) == 1:
             continue
         same = sum(one == other for one, other in pairs)
@@ -172,10 +180,10 @@ def _equals(seen: Seen) -> Iterator[str]:
 def _errors(seen: Seen) -> Iterator[str]:
     """Answers that are messages of errors, or cut at one length."""
     for column in seen.all("answer"):
-        texts = [text for text in seen.texts(column.path) if text]
+        texts = [*filter(None, seen.texts(column.path))]
         if len(texts) < _FEWEST:
             continue
-        failed = [text for text in texts if _ERROR.match(text)]
+        failed = [*filter(_ERROR.match, texts)]
         if failed:
             yield (
                 f"{plural(len(failed), 'answer')} of {len(texts)} in '{column.path}' may be an "
@@ -225,7 +233,8 @@ def _properties(seen: Seen) -> Iterator[str]:
     for column in seen.all("score"):
         if len(column.values) == 1 and column.filled >= _FEW_ALIKE:
             (value,) = column.values
-            yield f"'{column.path}' is {excerpt(value, _SHOWN)} in every row: it may judge nothing"
+            shown = excerpt(value, _SHOWN)
+            yield f"'{column.path}' is {shown} in every row, so it tells no answers apart"
         numbers = [number for number in map(number_in, column.values) if number is not None]
         if not numbers:
             continue
@@ -236,6 +245,11 @@ def _properties(seen: Seen) -> Iterator[str]:
                 f"'{column.path}' is taken as a score and holds {brief(low)} to {brief(high)}: it "
                 f"may be a property"
             )
+
+
+def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:
+    """How many texts match as a whole."""
+    return sum(1 for _ in filter(pattern.fullmatch, texts))
 
 
 def _in_words(texts: Sequence[str]) -> bool:

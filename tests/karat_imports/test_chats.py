@@ -159,6 +159,19 @@ def test_a_session_of_a_coding_agent_is_a_conversation_of_what_its_user_asked(tm
     assert set(questions.values()) == {"What is here?", "And there?", "Remove it."}
 
 
+def test_chats_that_are_mostly_empty_are_chats(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hi?", "id": "1"}, {"role": "assistant", "content": "Hello.", "id": "2"}]
+    path = tmp_path / "chats.json"
+    path.write_text(
+        json.dumps([{"title": "Chat", "pinned": False, "messages": said if n == 1 else []} for n in range(5)])
+    )
+    made = imported("chats", tmp_path / "runs", path)
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello."]
+    assert findings(made) == {("left out", "chat in which the user says nothing"): 4}
+    with pytest.raises(BadDataset, match=r"`karat import chats` reads them$"):
+        imported("csv", tmp_path / "others", path)
+
+
 def test_one_file_whose_speakers_are_unclear_does_not_stop_the_others(tmp_path: Path) -> None:
     calls, plain = tmp_path / "calls.json", tmp_path / "plain.json"
     calls.write_text(json.dumps([{"sender": "Caller", "text": "Hi?"}, {"sender": "Recipient", "text": "Hello."}]))

@@ -89,7 +89,7 @@ class Chats:
         rows = laid_out(read, agent=self._agent, whole=True)
         chats = []
         for name, column in columns_of(row for _, row in rows.rows).items():
-            if 2 * column.messages > column.rows and "." not in name:
+            if 2 * column.messages > column.filled and "." not in name:
                 chats.append(name)
 
         if chats:

@@ -466,11 +466,11 @@ def _is_result(targets: Iterable[str]) -> bool:
 
 
 def _holds_chats(rows: Rows) -> bool:
-    """Whether most rows hold a conversation, whatever its form, and no answer beside it."""
+    """Whether a column holds conversations, whatever their form, and none the answer beside it."""
     columns = columns_of(row for _, row in laid_out(rows, whole=True).rows)
     if with_role(columns, "answer"):  # a conversation is what it was given, or a judge was
         return False
-    return any(2 * column.messages > column.rows for column in columns.values())
+    return any(2 * column.messages > column.filled for column in columns.values())
 
 
 def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:

@@ -2,7 +2,8 @@
 signal.
 
 Python writes the number of a signal to a pipe even then, because it does that in C. A small process
-watches this pipe without reading from it: bytes that stay there were read by no thread of karat.
+watches this pipe without reading from it: bytes that stay there were read by no thread of karat,
+and a thread that read others may have lost the interpreter before it could say so.
 The journal is safe: every answer that counts is on disk. Run as a program (by its path, standard
 library only) this file is that process.
 """
@@ -72,12 +73,13 @@ def main() -> None:
     karat = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    received = 0
+    received = seen = 0  # signals: that were acted on, and with those seen in the pipe since
     heard = 0.0
     said = False
     while True:
         unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
-        waits = not (received or unread)
+        seen = max(seen, received + unread)
+        waits = not seen
         ready = select.select(
             [0, signals] if waits else [0], [], [], None if waits else _LOOK_SECONDS
         )[0]
@@ -85,12 +87,12 @@ def main() -> None:
             beats = os.read(0, 4096)
             if not beats:
                 return
-            received = beats[-1]
+            received = seen = beats[-1]
             heard = time.monotonic()
         elif waits:
             heard = time.monotonic()
         elif time.monotonic() - heard > _PATIENCE_SECONDS:
-            ends = received + unread > 1 and os.getppid() == karat
+            ends = seen > 1 and os.getppid() == karat
             if ends or not said:
                 print(_ENDED if ends else _HELD, file=sys.stderr, flush=True)  # noqa: T201 -- a program of its own
             if ends:

@@ -160,12 +160,20 @@ class SignalHandler:
         """The thread: passes signals on to the loop, and acts if the loop does not react."""
         while not self._over.is_set():
             if select.select([self._reading], [], [], _BEAT_SECONDS)[0]:
-                for number in os.read(self._reading, 64):
-                    if number in self._handled and not self._over.is_set():
-                        self._received, self._received_at = self._received + 1, monotonic()
+                numbers = [
+                    number for number in os.read(self._reading, 64) if number in self._handled
+                ]
+                if numbers and not self._over.is_set():
+                    self._received += len(numbers)
+                    self._received_at = monotonic()
+
+                if self._handle:  # first, for each call after it may lose the interpreter for good
+                    self._last_resort.beat(self._received)
+                for _ in numbers:
+                    if not self._over.is_set():
                         self._running.call_soon_threadsafe(self._stop)
 
-            if self._received:
+            elif self._received:
                 self._last_resort.beat(self._received)
             silent = monotonic() - self._alive_at
             unheard = (

@@ -2,8 +2,8 @@
 signal.
 
 Python writes the number of a signal to a pipe even then, because it does that in C. A small process
-watches this pipe without reading from it: bytes that stay there were read by no thread of karat,
-and a thread that read others may have lost the interpreter before it could say so.
+watches this pipe without reading from it: bytes that stay there were read by no thread of karat.
+A thread that has read some may not get the interpreter again; so handlers tell of signals, too.
 The journal is safe: every answer that counts is on disk. Run as a program (by its path, standard
 library only) this file is that process.
 """
@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 
+_NOTE = 255  # in the pipe of beats: a handler was called
 _PATIENCE_SECONDS = 3.0
 _LOOK_SECONDS = 0.25
 _HELD = (
@@ -46,8 +47,15 @@ class LastResort:
 
     def beat(self, received: int) -> None:
         """Signals are acted on; so many have been read."""
+        self._write(min(received, _NOTE - 1))
+
+    def note(self) -> None:
+        """A signal has arrived, and may never be acted on."""
+        self._write(_NOTE)
+
+    def _write(self, byte: int) -> None:
         try:
-            os.write(self._beats, bytes([min(received, 255)]))
+            os.write(self._beats, bytes([byte]))
         except OSError:
             return  # the process was killed; the run continues without it
 
@@ -73,26 +81,29 @@ def main() -> None:
     karat = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    received = seen = 0  # signals: that were acted on, and with those seen in the pipe since
+    received = noted = 0  # signals: read by karat, told by its handlers
     heard = 0.0
     said = False
     while True:
         unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
-        seen = max(seen, received + unread)
-        waits = not seen
+        arrived = max(received + unread, noted)
+        waits = not arrived
         ready = select.select(
             [0, signals] if waits else [0], [], [], None if waits else _LOOK_SECONDS
         )[0]
+        if waits:
+            heard = time.monotonic()
         if 0 in ready:
-            beats = os.read(0, 4096)
-            if not beats:
+            said_by_karat = os.read(0, 4096)
+            if not said_by_karat:
                 return
-            received = seen = beats[-1]
-            heard = time.monotonic()
-        elif waits:
-            heard = time.monotonic()
+            noted += said_by_karat.count(_NOTE)
+            beats = said_by_karat.replace(bytes([_NOTE]), b"")
+            if beats:
+                received = beats[-1]
+                heard = time.monotonic()
         elif time.monotonic() - heard > _PATIENCE_SECONDS:
-            ends = seen > 1 and os.getppid() == karat
+            ends = arrived > 1 and os.getppid() == karat
             if ends or not said:
                 print(_ENDED if ends else _HELD, file=sys.stderr, flush=True)  # noqa: T201 -- a program of its own
             if ends:

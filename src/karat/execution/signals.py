@@ -127,6 +127,10 @@ class SignalHandler:
         os.close(self._reading)
         os.close(self._writing)
 
+    def note(self) -> None:
+        """Tells the other process of a signal, whatever becomes of what is in the pipe."""
+        self._last_resort.note()
+
     def _beat(self) -> None:
         self._alive_at = monotonic()
         if self._handle:  # again and again: an agent may have taken them
@@ -160,20 +164,12 @@ class SignalHandler:
         """The thread: passes signals on to the loop, and acts if the loop does not react."""
         while not self._over.is_set():
             if select.select([self._reading], [], [], _BEAT_SECONDS)[0]:
-                numbers = [
-                    number for number in os.read(self._reading, 64) if number in self._handled
-                ]
-                if numbers and not self._over.is_set():
-                    self._received += len(numbers)
-                    self._received_at = monotonic()
-
-                if self._handle:  # first, for each call after it may lose the interpreter for good
-                    self._last_resort.beat(self._received)
-                for _ in numbers:
-                    if not self._over.is_set():
+                for number in os.read(self._reading, 64):
+                    if number in self._handled and not self._over.is_set():
+                        self._received, self._received_at = self._received + 1, monotonic()
                         self._running.call_soon_threadsafe(self._stop)
 
-            elif self._received:
+            if self._received:
                 self._last_resort.beat(self._received)
             silent = monotonic() - self._alive_at
             unheard = (
@@ -217,7 +213,12 @@ class SignalHandler:
 
 
 def _leave_to_pipe(*_: object) -> None:
-    """The number is in the pipe already."""
+    """The number is in the pipe already. Python calls this from some code that holds the
+    interpreter, such as a regular expression: the thread may then read the pipe, and wait for the
+    interpreter again before it has said so.
+    """
+    for handler in _HANDLING:
+        handler.note()
 
 
 _HANDLING: list[SignalHandler] = []  # those of this process; at most one

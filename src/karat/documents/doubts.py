@@ -144,12 +144,12 @@ def _labels(seen: Seen) -> Iterator[str]:
 def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
-    told = [*filter(_INSTRUCTION.match, texts)]
-    if len(told) >= max(2, _SOME * len(texts)):
+    instructions = [*filter(_INSTRUCTION.match, texts)]
+    if len(instructions) >= max(2, _SOME * len(texts)):
         yield (
             f"golden answers in '{seen.all('golden')[0].path}' describe an answer instead of "
-            f"giving it ({len(told)} of {len(texts)}: {excerpt(told[0], _SHOWN)}): if so, they are "
-            f"criteria"
+            f"giving it ({len(instructions)} of {len(texts)}: "
+            f"{excerpt(instructions[0], _SHOWN)}): if so, they are criteria"
         )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from karat.documents.rows import read_rows
 from karat.documents.unfolding import unfolded
+from karat.errors import BadDataset
 
 
 def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
@@ -54,3 +56,59 @@ def test_a_table_says_which_columns_every_row_has(tmp_path: Path) -> None:
     lines = tmp_path / "t.jsonl"
     lines.write_text('{"a": 1}\n{"b": 2}\n')
     assert read_rows(lines).columns == ()
+
+
+def read(folder: Path, name: str, text: str) -> tuple[list[Any], list[str], list[str]]:
+    """The rows of a file with this text, with their numbers; its notes; its faults."""
+    file = folder / name
+    file.write_text(text)
+    rows = read_rows(file)
+    return [*rows.rows], rows.notes, [str(fault) for fault in rows.sorted_faults()]
+
+
+def test_a_header_that_stands_again_is_no_row(tmp_path: Path) -> None:
+    rows, notes, faults = read(tmp_path, "t.csv", "a,b\n1,2\na,b\n3,4\na,b\n5\n")
+    assert rows == [(2, {"a": "1", "b": "2"}), (4, {"a": "3", "b": "4"})]
+    assert notes == ["2 lines left out that repeat the header"]
+    assert faults == ["line 6: has 1 cell, the header has 2; put text with commas in quotes"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\tb, c\n1\t2\n",  # names with commas, in a file called .csv
+        "a;b, c;\n1;2;\n",
+        "sep=;\na;b, c;d\n1;2;3\n",
+        "sep=\t\na\tb, c\n1\t2\n",
+        'a,"b, c"\n1,2\n',
+        'a,"b;\tc; c"\n1,2\n',
+    ],
+)
+def test_the_header_says_what_parts_columns(tmp_path: Path, text: str) -> None:
+    ((number, row),), notes, faults = read(tmp_path, "t.csv", text)
+    assert number == len(text.splitlines())
+    assert [*row.values()][:2] == ["1", "2"]
+    assert not notes and not faults
+
+
+def test_lines_of_json_may_be_comments(tmp_path: Path) -> None:
+    text = '# made by hand\n{"a": 1}\n  // {"a": 2}\n\n{"a": "# 3"}\n'
+    assert read(tmp_path, "t.jsonl", text) == ([(2, {"a": 1}), (5, {"a": "# 3"})], [], [])
+
+
+def test_objects_may_follow_each_other_in_a_json_file(tmp_path: Path) -> None:
+    one, two = '{\n  "a": 1\n}\n', '{\n  "a": 2\n}\n'
+    expected = [(1, {"a": 1}), (2, {"a": 2})], [], []
+    assert read(tmp_path, "t.json", one + two) == expected
+    assert read(tmp_path, "t.json", one + "," + two) == expected
+    assert read(tmp_path, "t.jsonl", one + two) == expected
+    twice = '{\n  "a": 2,\n  "a": 3\n}\n'
+    with pytest.raises(BadDataset, match=r"item 2: an object has the key 'a' twice"):
+        read(tmp_path, "t.json", one + twice)
+    with pytest.raises(BadDataset, match=r"line 4: is not JSON, column 1"):
+        read(tmp_path, "t.json", one + "and so on")
+
+
+def test_no_object_of_many_that_follow_each_other_is_lost(tmp_path: Path) -> None:
+    rows, _, _ = read(tmp_path, "t.json", '{\n"a": 1\n}' * 100_002)
+    assert len(rows) == 100_002

@@ -19,7 +19,7 @@ import msgspec
 from karat.documents.answers import Copies, Repetitions, conditions_of, repetition_value
 from karat.documents.batches import Batch, Table
 from karat.documents.columns import cell
-from karat.documents.rows import json_object, left_out, read_rows
+from karat.documents.rows import holds_row, json_object, left_out, read_rows
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.formats import some_of
@@ -278,7 +278,7 @@ class OffsetRows:
         """Number, offset and object of each line, or what is wrong with it."""
         only = b"" if self._run is None else b'{"event":"answer"'
         for number, (start, line) in enumerate(self._lines(), start=1):
-            if not line.strip() or not line.startswith(only):
+            if not line.startswith(only) or not holds_row(line):
                 continue
             try:
                 if self._run is None:

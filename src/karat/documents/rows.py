@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -17,105 +16,27 @@ from itertools import chain, islice, takewhile
 from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import msgspec
 
-from karat.documents.batches import CsvCells, CsvRows, delimiter_of
-from karat.documents.columns import NO_NAME
+from karat.documents.columns import Row
+from karat.documents.csv_rows import LONGEST_LINE, NO_TEXT, read_csv
 from karat.documents.hub import Fetched, fetch, hub_name, shown
-from karat.documents.names import meanings
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
+from karat.documents.row_list import MOST_FAULTS, Rows, TooManyFaults, bad, in_order
+from karat.documents.storable import Unfit, constant, finite, impossible, integer, why_unfit
 from karat.documents.tables import best_of, rows_of, tables_in, together
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
 
-_DEEPEST = 64  # levels of nesting
-_DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is longer than 309
 _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
-_MOST_FAULTS = 100_000  # rows; then reading stops
-# bytes, of JSON Lines and of a JSON file, which is read as a whole
-_LONGEST_LINE, _LARGEST_JSON = 64 << 20, 512 << 20
+_LARGEST_JSON = 512 << 20  # bytes, of a JSON file, which is read as a whole
 _BLOCK = 64  # lines that are read at once
-# what a number can be in the memory of samples and in the journal
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
 
-class Unfit(msgspec.Struct, frozen=True):
-    """Replaces a number that cannot be stored."""
-
-    written: str
-
-
-def integer(text: str) -> int | Unfit:
-    """A whole number in JSON (`parse_int`)."""
-    if len(text) <= _DIGITS:
-        return int(text)
-    return Unfit(text)
-
-
-def finite(text: str) -> float | Unfit:
-    """A number with a fraction or an exponent in JSON (`parse_float`)."""
-    value = float(text)
-    if math.isfinite(value):
-        return value
-    return Unfit(text)
-
-
-def constant(text: str) -> Unfit | None:
-    """None for NaN, which pandas writes for what is missing; infinities cannot be stored."""
-    return None if text == "NaN" else Unfit(text)
-
-
-def why_unfit(row: Any) -> str | None:
-    """Why a row cannot be stored; None if it can.
-
-    Depth is bounded here, so code that walks rows may recurse.
-    """
-    waiting: list[tuple[Any, int]] = [(row, 1)]
-    while waiting:
-        value, depth = waiting.pop()
-        if isinstance(value, str):
-            wrong = None
-            if not value.isascii():
-                try:
-                    value.encode("utf-8")
-                except UnicodeEncodeError as error:
-                    half = f"\\u{ord(value[error.start]):04x}"
-                    wrong = f"holds half of a surrogate pair ({half}), which is not text; remove it"
-        elif isinstance(value, int):
-            if _SMALLEST <= value <= _LARGEST:
-                wrong = None
-            else:
-                wrong = _impossible(str(value))
-        elif isinstance(value, (dict, list)):
-            wrong = "is nested too deeply" if depth > _DEEPEST else None
-            waiting += [(below, depth + 1) for below in value]
-            if isinstance(value, dict):
-                waiting += [(below, depth + 1) for below in value.values()]
-        else:
-            if isinstance(value, Unfit):
-                wrong = _impossible(value.written)
-            else:
-                wrong = None
-
-        if wrong is not None:
-            return wrong
-
-    return None
-
-
-def _impossible(written: str) -> str:
-    if written.lstrip("-").isdecimal():
-        return f"holds a whole number of {len(written.lstrip('-'))} digits; write it in quotes"
-    return (
-        f"holds {excerpt(written, 24)}, which JSON does not allow or no floating-point number can "
-        f"hold"
-    )
-
-
+_COMMENT = re.compile(rb"^[ \t]*(?:#|//)", re.MULTILINE)
 _COLON = re.compile(rb'"\s*:')
 
 
@@ -157,72 +78,12 @@ def has_too_many_nan(data: bytes) -> bool:
     return data.count(b"NaN") + data.count(b"Infinity") > _MOST_NAN
 
 
-class _TooManyFaults(Exception):
-    pass
-
-
-Row = Mapping[str, Any]
 Entry = Callable[[str, Any], Row | None]  # the row that an entry of an object is, if it is one
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\x0b\x0c"
 _MANY_NAN = f"holds more than {count(_MOST_NAN)} NaN or Infinity, which JSON does not allow"
-_TOO_LONG = f"is longer than {_LONGEST_LINE >> 20} MB; write one object a line"
+_TOO_LONG = f"is longer than {LONGEST_LINE >> 20} MB; write one object a line"
 _TWICE = "an object has the key '{}' twice; remove one of them"
-
-
-class Rows(msgspec.Struct):
-    """The rows of a file that could be read, and the faults of the others."""
-
-    sha256: str
-    unit: str  # the word for a row: "line", "item", "row"
-    rows: Iterable[tuple[int, Row]] = []  # (1-based line or count, row); can be iterated repeatedly
-    count: int = 0
-    faults: list[Fault] = []
-    as_text: str = "write it in quotes"  # how to make a number a text in this format
-    commit: str | None = None  # of the Hub repository; None: local files
-    notes: list[str] = []  # what was not plain about the file: its encoding, where its rows are
-    most: int | None = None  # rows to read of a file that need not be read as a whole; None: all
-    unread: int = 0  # further rows: their number is known, and nothing else
-    columns: Sequence[str] = ()  # of every row; (): rows may differ
-
-    def room(self, most: int) -> int:
-        """How many more rows are wanted, of at most so many."""
-        if self.most is None:
-            return most
-        return min(most, self.most - self.count)
-
-    def enough(self) -> bool:
-        """Whether no more rows are wanted; then counts one that is left unread."""
-        if self.most is None or self.count < self.most:
-            return False
-        self.unread += 1
-        return True
-
-    def add(self, number: int, row: Row) -> None:
-        """Keeps one row, or records why it cannot be stored."""
-        assert isinstance(self.rows, list)
-        wrong = why_unfit(row)
-        if wrong is not None:
-            self.fault(number, wrong)
-            return
-
-        self.rows.append((number, row))
-        self.count += 1
-
-    def fault(self, number: int, message: str) -> None:
-        """Records a fault of one row. Raises _TooManyFaults."""
-        self.faults.append(Fault(place=f"{self.unit} {number}", message=message))
-        if len(self.faults) == _MOST_FAULTS:
-            raise _TooManyFaults
-
-    def sorted_faults(self) -> list[Fault]:
-        """The faults in the order of the file."""
-        return in_order(self.faults)
-
-
-def in_order(faults: Iterable[Fault]) -> list[Fault]:
-    """Faults of rows, in the order of the file."""
-    return sorted(faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
 
 
 def read_rows(
@@ -249,7 +110,7 @@ def read_rows(
     try:
         name = hub_name(path)
     except ValueError as error:
-        raise _bad(path, "file", str(error)) from error
+        raise bad(path, "file", str(error)) from error
 
     if name is not None:
         return _hub_rows(
@@ -267,34 +128,34 @@ def read_rows(
         else:
             named = ending
 
-        raise _bad(path, "file", f"cannot read files that end in '{named}', only {known}")
+        raise bad(path, "file", f"cannot read files that end in '{named}', only {known}")
 
     if sheet is not None and ending != ".xlsx":
-        raise _bad(path, "dataset.sheet", "is for workbooks (.xlsx); this file has no sheets")
+        raise bad(path, "dataset.sheet", "is for workbooks (.xlsx); this file has no sheets")
     try:
         with open_regular(path) as file:
             if (
                 ending in (".jsonl", ".ndjson")
-                and len(file.readline(_LONGEST_LINE + 1)) > _LONGEST_LINE
+                and len(file.readline(LONGEST_LINE + 1)) > LONGEST_LINE
             ):
-                raise _bad(path, "line 1", _TOO_LONG)
+                raise bad(path, "line 1", _TOO_LONG)
 
             size = file.seek(0, io.SEEK_END)
             if ending == ".json" and size > _LARGEST_JSON:
-                raise _bad(
+                raise bad(
                     path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines"
                 )
 
             file.seek(0)
             data = file.read()
     except (OSError, ValueError) as error:
-        raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
+        raise bad(path, "file", f"cannot be read: {unreadable(error)}") from error
 
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line", most=most)
     if packed:
         data = _unpacked(path, data)
     if not data or data.isspace():
-        raise _bad(path, "file", "is empty; it needs at least one sample")
+        raise bad(path, "file", "is empty; it needs at least one sample")
     if ending == ".csv" and data.startswith(b"PK\x03\x04"):
         ending = ".xlsx"
         rows.notes.append("an Excel workbook, whatever its name says")
@@ -307,14 +168,14 @@ def read_rows(
             _NESTED[ending](rows, path, data, within=_Within(section, entry, first, results))
         else:
             FORMATS[ending](rows, path, data)
-    except _TooManyFaults:
+    except TooManyFaults:
         rows.faults[10:] = [
-            Fault(place="file", message=f"more than {count(_MOST_FAULTS - 1)} rows are wrong")
+            Fault(place="file", message=f"more than {count(MOST_FAULTS - 1)} rows are wrong")
         ]
         raise BadDataset(shown(path), rows.faults) from None
 
     if not rows.count and not rows.faults:
-        raise _bad(path, "file", "holds no sample; it needs at least one")
+        raise bad(path, "file", "holds no sample; it needs at least one")
     return rows
 
 
@@ -405,17 +266,13 @@ def _unpacked(path: Path, data: bytes) -> bytes:
             while chunk := file.read(_CHUNK):
                 unpacked += chunk
                 if (wrong := unpacks_too_large(len(unpacked), packed.tell())) is not None:
-                    raise _bad(path, "file", wrong)
+                    raise bad(path, "file", wrong)
     except EOFError:
-        raise _bad(path, "file", "is cut off: the end of the compressed data is missing") from None
+        raise bad(path, "file", "is cut off: the end of the compressed data is missing") from None
     except (OSError, zlib.error):
-        raise _bad(path, "file", "is not a gzip file, or is damaged") from None
+        raise bad(path, "file", "is not a gzip file, or is damaged") from None
 
     return bytes(unpacked)
-
-
-def _bad(path: Path, place: str, message: str) -> BadDataset:
-    return BadDataset(shown(path), [Fault(place=place, message=message)])
 
 
 def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
@@ -456,18 +313,25 @@ def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
     text, at = _text(path, data).removeprefix("\ufeff"), 0
     rows.unit, rows.rows = "item", []
     decoder = json.JSONDecoder(parse_constant=constant, parse_int=integer, parse_float=finite)
-    for number in range(1, _MOST_FAULTS):
+    number = 0
+    while True:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
         if at == len(text):
             return
+        number += 1
+        begins = at
         try:
-            row, at = decoder.raw_decode(text, at)
+            row, at = decoder.raw_decode(text, begins)
         except json.JSONDecodeError as error:
-            raise _bad(path, f"line {error.lineno}", f"is not JSON: {_lower(error.msg)}") from None
+            message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
+            raise bad(path, f"line {error.lineno}", message) from None
         except RecursionError:
-            raise _bad(path, "file", "is nested too deeply") from None
+            raise bad(path, "file", "is nested too deeply") from None
 
+        key = repeated_key(text[begins:at].encode(), row)
+        if key is not None:
+            raise bad(path, f"item {number}", _TWICE.format(excerpt(key, 40)))
         _add_item(rows, number, row)
 
 
@@ -482,6 +346,11 @@ def json_object(line: bytes) -> dict[str, Any]:
     if wrong is not None:
         raise ValueError(wrong)
     return row
+
+
+def holds_row(line: bytes) -> bool:
+    """Whether a line of JSON Lines is neither blank nor a comment."""
+    return bool(line.strip()) and _COMMENT.match(line) is None
 
 
 def _are_objects(lines: Sequence[bytes]) -> bool:
@@ -519,9 +388,12 @@ class _Objects:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, and their numbers."""
+    """The lines that are neither blank nor comments, and their numbers."""
     lines = map(methodcaller("strip", _BLANK + b"\n"), io.BytesIO(data.removeprefix(_BOM)))
-    return filter(itemgetter(1), enumerate(lines, start=1))
+    said = filter(itemgetter(1), enumerate(lines, start=1))
+    if _COMMENT.search(data) is None:
+        return said
+    return (numbered for numbered in said if _COMMENT.match(numbered[1]) is None)
 
 
 class _Within(msgspec.Struct, frozen=True):
@@ -547,9 +419,12 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         document = _odd_json(path, data)
+        if document is _SEVERAL:
+            _json_objects(rows, path, data)
+            return
 
     if (key := repeated_key(data, document)) is not None:
-        raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
+        raise bad(path, "file", _TWICE.format(excerpt(key, 40)))
     items, name = _list_in(path, document, within)
     if name is not None:
         rows.notes.append(f"rows: the list '{name}'")
@@ -561,7 +436,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
     """The document's list, and its name if it is inside an object."""
     if within is None or isinstance(document, list):
         if not isinstance(document, list):
-            raise _bad(
+            raise bad(
                 path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
             )
 
@@ -580,7 +455,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
             named = document.get(name) if isinstance(document, dict) else None
             if isinstance(named, list):
                 return named, name
-            raise _bad(
+            raise bad(
                 path,
                 "dataset.split",
                 f"there is no list '{name}' in the file{did_you_mean(name, known)}",
@@ -589,7 +464,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         return tables[name], name
 
     if not tables:
-        raise _bad(path, "file", _what_it_is(document))
+        raise bad(path, "file", _what_it_is(document))
     likely = best_of(tables, results=within.results)
     if len(likely) > 1 and within.results:
         joined = together(tables, likely)
@@ -597,7 +472,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
             return joined, some_of(likely)
 
     if len(likely) > 1 and not within.first:
-        raise _bad(
+        raise bad(
             path,
             "dataset.split",
             f"must name one of the file's lists: {some_of([excerpt(text, 40) for text in likely])}",
@@ -670,7 +545,7 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
             None,
         )
         if endless is not None:
-            rows.fault(number, _impossible(endless))
+            rows.fault(number, impossible(endless))
         else:
             _add_item(rows, number, row)
 
@@ -686,126 +561,25 @@ def has_key(path: Path, names: Iterable[str]) -> bool:
     return False
 
 
+_SEVERAL = object()
+
+
 def _odd_json(path: Path, data: bytes) -> Any:
-    """The value, with `Unfit` for numbers that JSON or karat cannot hold."""
+    """The value, with `Unfit` for numbers that JSON or karat cannot hold; `_SEVERAL` if objects
+    follow each other.
+    """
     if has_too_many_nan(data):
-        raise _bad(path, "file", _MANY_NAN)
+        raise bad(path, "file", _MANY_NAN)
     text = _text(path, data)
     try:
         return json.loads(text, parse_constant=constant, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
-            raise _bad(
-                path,
-                f"line {error.lineno}",
-                "a second object: give the file the ending .jsonl, or make it a list",
-            ) from None
-
+            return _SEVERAL
         message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
-        raise _bad(path, f"line {error.lineno}", message) from None
+        raise bad(path, f"line {error.lineno}", message) from None
     except RecursionError:
-        raise _bad(path, "file", "is nested too deeply") from None
-
-
-_sound: WeakValueDictionary[tuple[str, str], CsvRows] = WeakValueDictionary()
-"""The files without faults that are in use: one may be the dataset and its answers. By their
-SHA-256 and what parts their columns.
-"""
-
-
-def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
-    _refuse_binary(path, data)
-    name = rows.sha256, delimiter
-    known = _sound.get(name)
-    if known is not None and rows.most is None:
-        rows.rows, rows.columns, rows.count = known, known.header, known.count
-        rows.notes += known.notes
-        return
-
-    notes = len(rows.notes)
-    encoding = _spreadsheet_encoding(rows, data)
-    if delimiter == ",":
-        delimiter = delimiter_of(io.BytesIO(data).readline().decode(encoding))
-    csv.field_size_limit(_LONGEST_LINE)
-    cells = CsvCells(data, encoding, delimiter)
-    header: list[str] = []
-    first_line, last_line = 0, -1  # of rows
-    unfit: list[int] = []
-    try:
-        for numbers, table in cells:
-            first = 0
-            if not header and _are_data(table[0]):
-                header = [f"{NO_NAME}{place}" for place in range(1, len(table[0]) + 1)]
-                rows.notes.append(f"line 1 is a row: columns are called {', '.join(header[:3])}")
-            elif not header:
-                header = header_names(path, table[0])
-                first = 1
-
-            width = len(header)
-            sizes = [*map(len, table)]
-            if first == 0 and rows.most is None and sizes.count(width) == len(sizes):
-                rows.count += len(sizes)  # as nearly always
-                first_line = first_line or numbers[0]
-                last_line = numbers[-1]
-                continue
-
-            for number, size in islice(zip(numbers, sizes, strict=True), first, None):
-                if rows.most is not None and rows.enough():
-                    continue
-                first_line = first_line or number
-                last_line = number
-                if size == width or width == 1:
-                    rows.count += 1
-                    continue
-
-                found = f"has {plural(size, 'cell')}, the header has {width}"
-                rows.fault(number, f"{found}; put text with commas in quotes")
-                unfit.append(number)
-    except csv.Error as error:
-        remedy = (
-            "put text with quotes or commas in double quotes, and double quotes inside it twice"
-        )
-        rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
-
-    lines = range(first_line, last_line + 1)
-    read = CsvRows(
-        cells,
-        header,
-        count=rows.count,
-        lines=lines,
-        unfit=frozenset(unfit),
-        notes=rows.notes[notes:],
-    )
-    rows.rows, rows.columns = read, header
-    if rows.most is None and not rows.faults:
-        _sound[name] = read
-
-
-_SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
-_DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
-
-
-def _are_data(cells: Sequence[str]) -> bool:
-    """Whether the first line of a table is a row, not the names of its columns."""
-    likely = 0
-    for cell in cells:
-        text = cell.strip()
-        if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
-            likely += 1
-        elif meanings(text):
-            return False
-
-    return 2 * likely > len(cells)
-
-
-def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
-    """The names of the columns, else their numbers. Raises BadDataset if one appears twice."""
-    header = [cell.strip() or f"{NO_NAME}{place}" for place, cell in enumerate(cells, start=1)]
-    for cell in header:
-        if header.count(cell) > 1:
-            raise _bad(path, place, f"the column '{cell}' appears twice; rename one")
-
-    return header
+        raise bad(path, "file", "is nested too deeply") from None
 
 
 def _parquet(rows: Rows, path: Path, data: bytes) -> None:
@@ -816,7 +590,7 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
 
     rows.unit = "row"
     if data[:4] != b"PAR1":
-        raise _bad(path, "file", "is not a Parquet file")
+        raise bad(path, "file", "is not a Parquet file")
     with duckdb.connect() as connection:
         try:
             # Escape brackets and stars in the path, so that they are not a pattern.
@@ -826,7 +600,7 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
             for number, values in enumerate(cursor.fetchall(), start=1):
                 rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:
-            raise _bad(
+            raise bad(
                 path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}"
             ) from error
 
@@ -841,8 +615,8 @@ FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json_list,
-    ".csv": _csv,
-    ".tsv": partial(_csv, delimiter="\t"),
+    ".csv": read_csv,
+    ".tsv": partial(read_csv, delimiter="\t"),
     ".yaml": _yaml,
     ".yml": _yaml,
     ".xlsx": _workbook,
@@ -861,14 +635,14 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
         try:
             text = data.decode("utf-16")
         except UnicodeDecodeError:
-            raise _bad(path, "file", "is UTF-16 cut in the middle of a character") from None
+            raise bad(path, "file", "is UTF-16 cut in the middle of a character") from None
 
         rows.notes.append("read as UTF-16")
         return text.encode("utf-8", "surrogatepass")
 
     for start, what in _NO_ROWS.items():
         if data.lstrip()[: len(start)].lower() == start:
-            raise _bad(path, "file", what)
+            raise bad(path, "file", what)
 
     return data
 
@@ -884,7 +658,7 @@ _NO_ROWS = {
 
 def _refuse_binary(path: Path, data: bytes) -> None:
     if b"\0" in data:
-        raise _bad(path, "file", "is not a text file")
+        raise bad(path, "file", NO_TEXT)
 
 
 def _text(path: Path, data: bytes) -> str:
@@ -898,22 +672,6 @@ def _text(path: Path, data: bytes) -> str:
                 faults.append(Fault(place=f"line {number}", message=wrong))
 
         raise BadDataset(str(path), faults) from None
-
-
-def _spreadsheet_encoding(rows: Rows, data: bytes) -> str:
-    """That of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
-    try:
-        data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        with suppress(UnicodeDecodeError):
-            data.decode("cp1252")
-            rows.notes.append("read as Windows-1252, since it is not UTF-8")
-            return "cp1252"
-    else:
-        return "utf-8-sig"
-
-    rows.notes.append("read as Mac Roman, since it is neither UTF-8 nor Windows-1252")
-    return "mac_roman"
 
 
 def _wrong_byte(line: bytes) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 
 from karat.documents.columns import Row, are_messages, score_in
 from karat.documents.names import Meaning, is_score_name, meanings, word_set, words_of
-from karat.documents.rows import Rows
+from karat.documents.row_list import Rows
 from karat.formats import some_of, text_of
 
 _LOOKED_AT = 20  # rows that decide

@@ -13,7 +13,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.documents.rows import Rows, header_names, unpacks_too_large
+from karat.documents.csv_rows import header_names
+from karat.documents.row_list import Rows
+from karat.documents.rows import unpacks_too_large
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
 from karat.formats import count
 

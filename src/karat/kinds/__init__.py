@@ -11,7 +11,8 @@ import msgspec
 
 from karat import plugins
 from karat.blocks import KindBlocks
-from karat.documents.rows import Rows, has_key
+from karat.documents.row_list import Rows
+from karat.documents.rows import has_key
 from karat.documents.rows import read_rows as read_file_rows
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
 from karat.index.cache import LARGE

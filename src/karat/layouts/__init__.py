@@ -10,7 +10,7 @@ from typing import Protocol
 
 from karat import plugins
 from karat.documents.columns import Column
-from karat.documents.rows import Rows
+from karat.documents.row_list import Rows
 
 __all__ = ["Layout", "laid_out", "speakers", "unasked"]
 

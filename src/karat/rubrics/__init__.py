@@ -27,7 +27,7 @@ import msgspec
 
 from karat.documents.nodes import plain
 from karat.documents.reader import parse as read_yaml
-from karat.documents.rows import why_unfit
+from karat.documents.storable import why_unfit
 from karat.errors import BadOption, BadRubric, Fault, did_you_mean
 from karat.files import open_regular
 

@@ -29,7 +29,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.rows import Rows
+from karat.documents.row_list import Rows
 from karat.formats import some_of
 
 __all__ = ["Talks"]

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.documents.chats import with_sides
 from karat.documents.columns import columns_of
 from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, side_of, speaker_and_text
-from karat.documents.rows import Rows, read_rows
+from karat.documents.row_list import Rows
+from karat.documents.rows import read_rows
 from karat.errors import BadOption
 from karat.formats import clean, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial

@@ -26,6 +26,7 @@ from karat.documents.columns import (
     LOOKED_AT,
     MISSING,
     Column,
+    Row,
     are_messages,
     cell,
     columns_of,
@@ -52,7 +53,8 @@ from karat.documents.results import (
     systems_in,
 )
 from karat.documents.roles import Reading, Undecided, assign
-from karat.documents.rows import FORMATS, Row, Rows, read_rows
+from karat.documents.row_list import Rows
+from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean

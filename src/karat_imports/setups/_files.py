@@ -7,7 +7,8 @@ from pathlib import Path
 
 from karat.documents.nodes import Node, plain
 from karat.documents.reader import Limits, parse
-from karat.documents.rows import read_rows, why_unfit
+from karat.documents.rows import read_rows
+from karat.documents.storable import why_unfit
 from karat.errors import BadDataset, unreadable
 from karat.files import open_regular
 from karat.records import Json, JsonObject

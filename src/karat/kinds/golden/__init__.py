@@ -15,7 +15,8 @@ from karat.documents.answers import hint, key_of
 from karat.documents.columns import LOOKED_AT
 from karat.documents.hub import shown
 from karat.documents.names import Known
-from karat.documents.rows import Rows, left_out, read_rows
+from karat.documents.row_list import Rows
+from karat.documents.rows import left_out, read_rows
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
 from karat.files import open_regular

@@ -12,7 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from karat.documents.rows import Rows
+from karat.documents.row_list import Rows
 from karat.documents.values import Value
 from karat.records import JsonObject, Sample, Turn, sample_digest
 

@@ -11,8 +11,10 @@ from typing import Literal, TypedDict
 
 import msgspec
 
+from karat.documents.columns import Row
 from karat.documents.names import Role, with_role
-from karat.documents.rows import Row, Rows, read_rows
+from karat.documents.row_list import Rows
+from karat.documents.rows import read_rows
 from karat.documents.validation import shown
 from karat.documents.values import Value
 from karat.errors import BadDataset, Fault, did_you_mean

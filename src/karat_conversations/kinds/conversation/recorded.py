@@ -26,7 +26,8 @@ from karat.documents.answers import (
     usual,
 )
 from karat.documents.batches import Table
-from karat.documents.rows import Row, read_rows
+from karat.documents.columns import Row
+from karat.documents.rows import read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import RecordedFault, RecordedFaults
 from karat.records import Reply, Sample, Usage

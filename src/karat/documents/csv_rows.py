@@ -1,0 +1,313 @@
+"""The rows of a CSV or TSV file."""
+
+from __future__ import annotations
+
+import csv
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from io import BytesIO, TextIOWrapper
+from itertools import compress, islice
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from karat.documents.batches import FEW, Batch
+from karat.documents.columns import NO_NAME, Row
+from karat.documents.names import meanings
+from karat.documents.row_list import Rows, bad
+from karat.formats import plural
+
+_MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
+_LARGE = 2**20
+_KEPT = 2**19  # cells of a CSV file whose batches are kept, since it is read several times
+_SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
+LONGEST_LINE = 64 << 20  # bytes, of JSON Lines and of CSV
+NO_TEXT = "is not a text file"
+
+
+def delimiter_of(header: str) -> str:
+    """What parts the columns of the header: tabs, or more semicolons than commas, else commas; bars
+    if there is nothing else. A line `sep=;` tells Excel.
+    """
+    if re.fullmatch(r"sep=[,;\t|]", told := header.strip("\r\n")):
+        return told[-1]
+    unquoted = re.sub(r'"[^"]*"', "", header).strip()
+    commas = unquoted.count(",")
+    if unquoted.count("\t") >= max(commas, 1):
+        return "\t"
+    if unquoted.count(";") > commas:
+        return ";"
+    return "|" if "|" in unquoted and not commas else ","
+
+
+class CsvCells:
+    """The cells of each line of a CSV file that is not empty, with the number of its first line."""
+
+    def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
+        self._data, self._encoding, self.delimiter = data, encoding, delimiter
+        self._spaced = _SPACED.search(data) is not None
+        self.begins = 1  # the line on which the row that could not be read begins
+
+    def __iter__(self) -> Iterator[tuple[Sequence[int], Sequence[list[str]]]]:
+        """Numbers and cells of lines that follow each other. Raises csv.Error after the last."""
+        file = BytesIO(self._data)
+        reader = csv.reader(
+            TextIOWrapper(file, encoding=self._encoding, newline=""),
+            strict=True,
+            delimiter=self.delimiter,
+            skipinitialspace=self._spaced,
+        )
+        ends: list[int] = []
+        lines: Iterator[list[str]] = reader
+        if b'"' in self._data:  # else each line is a row
+            lines = _noted(reader, ends)
+        begins = 1
+        error = None
+        while error is None:
+            table: list[list[str]] = []
+            start = file.tell()
+            ends.clear()
+            try:
+                while len(table) < _MANY and file.tell() - start < _LARGE:
+                    there = len(table)
+                    table.extend(islice(lines, FEW))
+                    if len(table) < there + FEW:
+                        break
+            except csv.Error as wrong:  # the lines before it are in the table
+                error = wrong
+
+            if not table:
+                break
+            after = begins + len(table)
+            numbers: Sequence[int] = range(begins, after)
+            if ends:
+                numbers = [begins, *(end + 1 for end in ends)]
+                after = numbers.pop()
+
+            begins = after
+            if [] in table:
+                numbers = [number for number, cells in zip(numbers, table, strict=True) if cells]
+                table = [*filter(None, table)]
+
+            if table:
+                yield numbers, table
+
+        if error is not None:
+            self.begins = begins
+            raise error
+
+
+def _noted(reader: Any, ends: list[int]) -> Iterator[list[str]]:
+    """The rows of a reader. `ends`: gets the line on which each ends."""
+    for cells in reader:
+        ends.append(reader.line_num)
+        yield cells
+
+
+class CsvRows:
+    """The rows of a CSV file, made anew each time unless it is small.
+
+    In a file of one column the delimiter is text.
+    """
+
+    def __init__(
+        self,
+        cells: CsvCells,
+        header: Sequence[str],
+        *,
+        count: int,
+        lines: range,
+        unfit: frozenset[int],
+        notes: Sequence[str],
+    ) -> None:
+        """`lines`: on which rows begin. `unfit`: those of rows that are left out. `notes`: what
+        was not plain about the file.
+        """
+        self._cells, self.header, self.count, self.notes = cells, header, count, notes
+        self._lines, self._unfit = lines, unfit
+        self._kept: Sequence[Batch] | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        for batch in self.batches():
+            yield from zip(batch.numbers, batch.rows, strict=True)
+
+    def batches(self) -> Iterator[Batch]:
+        """The same in batches."""
+        if self.count * len(self.header) > _KEPT:
+            return self._batches()
+        if self._kept is None:
+            self._kept = [*self._batches()]
+        return iter(self._kept)
+
+    def _batches(self) -> Iterator[Batch]:
+        if not self._lines:
+            return
+        for numbers, table in self._cells:
+            there = slice(
+                bisect_left(numbers, self._lines.start), bisect_left(numbers, self._lines.stop)
+            )
+            lines, rows = numbers[there], table[there]
+            if not self._unfit.isdisjoint(lines):
+                fit = [line not in self._unfit for line in lines]
+                lines, rows = [*compress(lines, fit)], [*compress(rows, fit)]
+
+            if lines:
+                yield Batch(lines, columns=self._columns(rows))
+            if numbers[-1] >= self._lines[-1]:  # a fault says what follows
+                return
+
+    def _columns(self, rows: Sequence[list[str]]) -> dict[str, Sequence[str]]:
+        if len(self.header) == 1:
+            return {self.header[0]: [*map(self._cells.delimiter.join, rows)]}
+        return dict(zip(self.header, zip(*rows, strict=True), strict=True))
+
+
+_sound: WeakValueDictionary[tuple[str, str], CsvRows] = WeakValueDictionary()
+"""The files without faults that are in use: one may be the dataset and its answers. By their
+SHA-256 and what parts their columns.
+"""
+
+
+def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
+    """Fills `rows`. `delimiter`: if it is a comma, the header decides. Raises BadDataset."""
+    if b"\0" in data:
+        raise bad(path, "file", NO_TEXT)
+    name = rows.sha256, delimiter
+    known = _sound.get(name)
+    if known is not None and rows.most is None:
+        rows.rows, rows.columns, rows.count = known, known.header, known.count
+        rows.notes += known.notes
+        return
+
+    notes = len(rows.notes)
+    encoding = _encoding(rows, data)
+    if delimiter == ",":
+        delimiter = delimiter_of(BytesIO(data).readline().decode(encoding))
+    csv.field_size_limit(LONGEST_LINE)
+    cells = CsvCells(data, encoding, delimiter)
+    scan = _Scan(rows, path)
+    try:
+        for numbers, table in cells:
+            scan.add(numbers, table)
+    except csv.Error as error:
+        remedy = (
+            "put text with quotes or commas in double quotes, and double quotes inside it twice"
+        )
+        rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
+
+    if scan.headers:
+        rows.notes.append(f"{plural(scan.headers, 'line')} left out that repeat the header")
+    read = CsvRows(
+        cells,
+        scan.header,
+        count=rows.count,
+        lines=range(scan.first_line, scan.last_line + 1),
+        unfit=frozenset(scan.unfit),
+        notes=rows.notes[notes:],
+    )
+    rows.rows, rows.columns = read, scan.header
+    if rows.most is None and not rows.faults:
+        _sound[name] = read
+
+
+class _Scan:
+    """Which lines of a CSV file are its header and its rows."""
+
+    def __init__(self, rows: Rows, path: Path) -> None:
+        self._rows, self._path = rows, path
+        self.header: list[str] = []
+        self.headers = 0  # the same line again, as where files were put together
+        self.first_line, self.last_line = 0, -1  # of rows
+        self.unfit: list[int] = []  # lines that are no row
+
+    def add(self, numbers: Sequence[int], table: Sequence[list[str]]) -> None:
+        """Counts rows, and notes faults of lines that are none."""
+        rows = self._rows
+        start = 0 if self.header else self._read_header(table)
+        lines = numbers[start:]
+        cells = table[start:]
+        width = len(self.header)
+        sizes = [*map(len, cells)]
+        again = self.header in cells
+        if lines and rows.most is None and not again and sizes.count(width) == len(sizes):
+            rows.count += len(sizes)  # as nearly always
+            self.first_line = self.first_line or lines[0]
+            self.last_line = lines[-1]
+            return
+
+        for number, row in zip(lines, cells, strict=True):
+            if rows.most is not None and rows.enough():
+                continue
+            self.first_line = self.first_line or number
+            self.last_line = number
+            if again and row == self.header:
+                self.headers += 1
+                self.unfit.append(number)
+            elif len(row) == width or width == 1:
+                rows.count += 1
+            else:
+                found = f"has {plural(len(row), 'cell')}, the header has {width}"
+                rows.fault(number, f"{found}; put text with commas in quotes")
+                self.unfit.append(number)
+
+    def _read_header(self, table: Sequence[list[str]]) -> int:
+        """Finds the names of the columns. Returns how many lines it takes."""
+        start = 0
+        if table[0] == ["sep=", ""]:  # tells Excel what parts the cells
+            start = 1
+            if len(table) == 1:
+                return 1
+        if _are_data(table[start]):
+            places = range(1, len(table[start]) + 1)
+            self.header = [f"{NO_NAME}{place}" for place in places]
+            first = ", ".join(self.header[:3])
+            self._rows.notes.append(f"line {start + 1} is a row: columns are called {first}")
+            return start
+
+        self.header = header_names(self._path, table[start], place=f"line {start + 1}")
+        return start + 1
+
+
+_SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
+_DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
+
+
+def _are_data(cells: Sequence[str]) -> bool:
+    """Whether the first line of a table is a row, not the names of its columns."""
+    likely = 0
+    for cell in cells:
+        text = cell.strip()
+        if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
+            likely += 1
+        elif meanings(text):
+            return False
+
+    return 2 * likely > len(cells)
+
+
+def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
+    """The names of the columns, else their numbers. Raises BadDataset if one appears twice."""
+    header = [cell.strip() or f"{NO_NAME}{place}" for place, cell in enumerate(cells, start=1)]
+    for cell in header:
+        if header.count(cell) > 1:
+            raise bad(path, place, f"the column '{cell}' appears twice; rename one")
+
+    return header
+
+
+def _encoding(rows: Rows, data: bytes) -> str:
+    """That of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
+    try:
+        data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):
+            data.decode("cp1252")
+            rows.notes.append("read as Windows-1252, since it is not UTF-8")
+            return "cp1252"
+    else:
+        return "utf-8-sig"
+
+    rows.notes.append("read as Mac Roman, since it is neither UTF-8 nor Windows-1252")
+    return "mac_roman"

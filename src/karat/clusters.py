@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from karat.documents.names import Meaning, meanings
+from karat.documents.names import Meaning, is_score_name, meanings
 from karat.formats import excerpt, plural
 
 
@@ -28,20 +28,20 @@ class SharedValues:
     def __init__(self) -> None:
         self._samples = 0
         self._counts: dict[str, Counter[str]] = {}
-        self._turns: set[str] = set()  # columns that number turns
+        self._others: set[str] = set()  # columns that number turns, and scores
 
     def add(self, metadata: Mapping[str, object]) -> None:
         """The metadata of the next sample."""
         self._samples += 1
         for name, value in metadata.items():
             cluster = cluster_name(value)
-            if cluster is None or isinstance(value, bool) or name in self._turns:
+            if cluster is None or isinstance(value, bool) or name in self._others:
                 continue
             counts = self._counts.get(name)
             if counts is not None:
                 counts[cluster] = counts.get(cluster, 0) + 1
-            elif Meaning("turn") in meanings(name):
-                self._turns.add(name)
+            elif Meaning("turn") in meanings(name) or is_score_name(name):
+                self._others.add(name)
             else:
                 self._counts[name] = Counter([cluster])
 

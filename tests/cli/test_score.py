@@ -9,6 +9,8 @@ from hashlib import sha256
 import pytest
 from tests.analysis.journals import resealed_file
 
+from karat.journal import RunFolder
+from karat.records import Answer, Failure
 from karat.testing.models import serve
 
 
@@ -178,6 +180,24 @@ def test_answers_that_a_file_does_not_hold_are_missing_and_the_others_scored(kar
     assert summary["total"]["ledger"] == {
         "planned": 5, "scored": 3, "agent": 2, "infrastructure": 0, "judge": 0, "limit": 0, "not_run": 0,
     }  # fmt: skip
+
+
+def test_rows_that_report_an_error_or_nothing_are_no_answers(karat, here):
+    rows = [
+        "question,reference,response,model,error",
+        "Five?,5,5,a,",
+        "Six?,6,6,a,none",
+        "Five?,5,,b,timeout",
+        "Six?,6,,b,",
+    ]
+    (here / "said.csv").write_text("\n".join(rows) + "\n")
+    done = karat("score", "said.csv", "--scorer", "equals")
+    assert done.code == 3
+    run = RunFolder.open(next((here / "results").glob("said-*")))
+    answered = {(answer.condition, answer.text) for answer in run.events_of(Answer)}
+    assert answered == {("a", "5"), ("a", "6")}
+    failed = {(failure.condition, failure.kind, failure.message) for failure in run.events_of(Failure)}
+    assert failed == {("b", "error", "timeout"), ("b", "not_recorded", "'response' is empty in said.csv")}
 
 
 def test_answers_to_unknown_samples_are_counted_and_named(karat, experiment, here):

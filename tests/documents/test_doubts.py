@@ -132,3 +132,16 @@ def test_check_import_and_score_say_what_they_doubt(karat, here):
     for words in (["score", "answers.jsonl", "--scorer", "equals"], ["import", "csv", "answers.jsonl"]):
         done = karat(*words)
         assert (done.code, doubt in " ".join((done.out + done.err).split())) == (0, True), done.err
+
+
+def test_columns_that_are_named_for_scores_and_answers_and_hold_nothing_are_named():
+    roles = {"question": ["q"], "answer": ["a"]}
+    (found,) = said(roles, q=QUESTIONS, a=ANSWERS, correctness=[""], gold_answer=[None], notes=[""])
+    assert found == "empty in every row: 'correctness', 'gold_answer'"
+
+
+def test_minus_one_among_shares_may_mean_that_there_is_no_score():
+    roles = {"score": ["quality"]}
+    (found,) = said(roles, quality=[0.5, -1, 1.0])
+    assert found.startswith("'quality' is -1 in some rows and else 0.5 to 1: if -1 means that there is no score")
+    assert said(roles, quality=[0.5, 0.0, 1.0]) == said(roles, quality=[-1, -2, 2]) == []

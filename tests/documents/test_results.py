@@ -200,6 +200,23 @@ def test_columns_of_systems_differ_by_a_name_that_is_no_form_of_an_answer(names,
     assert " ".join(systems_in(columns, columns)) == systems
 
 
+def test_a_point_between_digits_is_part_of_a_name_and_parts_no_path():
+    row = {
+        "question": "What is it?",
+        "reference": "It.",
+        "gpt-3.5": "This.",
+        "gpt-4o": "It.",
+        "gemini-1.5-pro": "That.",
+    }
+    columns = columns_of([row, {**row, "question": "Who?"}])
+    systems = ["gpt-3.5", "gpt-4o", "gemini-1.5-pro"]
+    assert [*systems_in(columns, systems)] == systems
+    reading = assign(columns, door="results")
+    assert isinstance(reading, Reading)
+    assert [*reading.roles["answer"]] == systems
+    assert reading.unused == ()
+
+
 def test_scores_of_systems_are_those_that_two_of_them_have():
     names = "rag_answer base_answer rag_score base_score rag_accuracy correct_rag correct_base"
     columns = columns_of([{name: "text" if name.endswith("answer") else 1 for name in names.split()}])

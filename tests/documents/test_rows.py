@@ -98,7 +98,7 @@ def test_lines_of_json_may_be_comments(tmp_path: Path) -> None:
 
 def test_objects_may_follow_each_other_in_a_json_file(tmp_path: Path) -> None:
     one, two = '{\n  "a": 1\n}\n', '{\n  "a": 2\n}\n'
-    expected = [(1, {"a": 1}), (2, {"a": 2})], [], []
+    expected: object = ([(1, {"a": 1}), (2, {"a": 2})], [], [])
     assert read(tmp_path, "t.json", one + two) == expected
     assert read(tmp_path, "t.json", one + "," + two) == expected
     assert read(tmp_path, "t.jsonl", one + two) == expected

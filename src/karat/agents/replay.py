@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
 from karat.agents._recorded import AnswerRow, Columns, OffsetRows, TableRows
-from karat.documents.answers import condition_columns, stop_reason
+from karat.documents.answers import condition_columns, error_in, stop_reason
 from karat.documents.batches import Table
 from karat.documents.cells import Unread, as_text
 from karat.documents.columns import cell
@@ -25,7 +25,7 @@ from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder
 from karat.kinds import RecordedAnswers, RecordedFaults, installed
-from karat.records import Condition, History, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, Reply, Sample, Trial, Turn, was_cut
 
 __all__ = ["Replay"]
 
@@ -273,17 +273,27 @@ class Replay:
             except Unread as unread:
                 raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
 
-            if _is_only_text(tuple(row)):
+            if text and _is_only_text(tuple(row)):
                 return Reply(text=text)
+            ended = stop_reason(row)
+            if not text and not was_cut(ended):
+                raise self._unanswered(row, column)
             return Reply(
                 text=text,
                 dollars=_recorded(row, _COSTS),
                 milliseconds=_recorded(row, _LATENCIES),
-                stop_reason=stop_reason(row),
+                stop_reason=ended,
             )
 
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
+
+    def _unanswered(self, row: AnswerRow, column: str) -> AgentFault:
+        """Why a row has no answer."""
+        error = error_in(row)
+        if error is not None:
+            return AgentFault("error", error)
+        return AgentFault("not_recorded", f"'{column}' is empty in {self._rows.path.name}")
 
     def _row(self, trial: Trial, repetition: int) -> AnswerRow | None:
         name = trial.condition.name

@@ -16,7 +16,7 @@ from operator import itemgetter
 import msgspec
 
 from karat.documents.batches import Batch, Table
-from karat.documents.columns import Row, cell
+from karat.documents.columns import MISSING, Row, cell, is_empty
 from karat.documents.names import meanings, with_role
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
@@ -110,6 +110,30 @@ def stop_reason(row: Row) -> str | None:
     """Why the answer of a row ended, in a column with a usual name; None: it does not say."""
     reasons = (_text(row[column]) for column in _reason_columns(tuple(row)))
     return next(filter(None, reasons), None)
+
+
+def error_in(row: Row) -> str | None:
+    """The error that a row reports instead of an answer, in a column with a usual name; None: it
+    reports none.
+    """
+    for column in _error_columns(tuple(row)):
+        if not is_empty(row[column]) and not says_no_error(text := _text(row[column])):
+            return text
+
+    return None
+
+
+def says_no_error(text: str) -> bool:
+    """Whether the text of a column for errors says that there was none."""
+    return text.strip().lower() in _NO_ERROR
+
+
+_NO_ERROR = frozenset({"", *MISSING, "false", "no", "0"})
+
+
+@lru_cache
+def _error_columns(columns: tuple[str, ...]) -> list[str]:
+    return with_role(columns, "error")
 
 
 @lru_cache

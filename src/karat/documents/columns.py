@@ -247,6 +247,14 @@ def _gather(
                 _gather(cells, [(number, value)], prefix=f"{path}.", depth=depth + 1)
 
 
+_POINT = re.compile(r"(?<=\d)[.](?=\d)")
+
+
+def without_point(path: str) -> str:
+    """The path without points between digits, which are part of a name: of `gpt-3.5-turbo`."""
+    return _POINT.sub("\N{ONE DOT LEADER}", path)
+
+
 def paths_in(columns: Iterable[str]) -> list[str]:
     """The top-level columns, without the keys of objects."""
-    return [path for path in columns if "." not in path]
+    return [path for path in columns if "." not in without_point(path)]

@@ -12,7 +12,15 @@ from itertools import combinations
 import msgspec
 
 from karat.documents.columns import VERDICTS, Column, cell, number_in
-from karat.documents.names import Role, last_part, word_set, words_of
+from karat.documents.names import (
+    Meaning,
+    Role,
+    is_score_name,
+    last_part,
+    meanings,
+    word_set,
+    words_of,
+)
 from karat.formats import brief, excerpt, plural, some_of
 
 _FEWEST = 5  # rows from which values say something
@@ -108,7 +116,19 @@ def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
             for doubt in of_role:
                 found += doubt(seen)
 
-    return found
+    return [*found, *_empty(seen)]
+
+
+def _empty(seen: Seen) -> Iterator[str]:
+    """Columns that a golden answer, an answer or a score is expected in, and that hold nothing."""
+    empty = []
+    for path, column in seen.columns.items():
+        named = Meaning("golden") in meanings(path) or Meaning("answer") in meanings(path)
+        if not column.filled and column.rows and (named or is_score_name(path)):
+            empty.append(f"'{path}'")
+
+    if empty:
+        yield f"empty in every row: {some_of(empty)}"
 
 
 def _labels(seen: Seen) -> Iterator[str]:
@@ -239,6 +259,12 @@ def _properties(seen: Seen) -> Iterator[str]:
         if not numbers:
             continue
         low, high = min(numbers), max(numbers)
+        others = [number for number in numbers if number != -1]
+        if low == -1 and others and min(others) >= 0 and max(others) <= 1:
+            yield (
+                f"'{column.path}' is -1 in some rows and else {brief(min(others))} to "
+                f"{brief(max(others))}: if -1 means that there is no score, empty those cells"
+            )
         on_scale = (low >= -5 and high <= 10) or (low >= 0 and high <= 100)
         if not on_scale or {*words_of(last_part(column.path))} & _PROPERTIES:
             yield (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from karat.documents.columns import Column
+from karat.documents.columns import Column, without_point
 from karat.documents.names import (
     ADDED,
     SAID,
@@ -131,7 +131,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
         if is_gold(words) or roles - {"answer"} or not words:
             continue
-        depth = str(path.count("."))
+        depth = str(without_point(path).count("."))
         for at, word in enumerate(words):
             last, first = at == len(words) - 1, at == 0
             ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
@@ -173,7 +173,7 @@ def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str,
 
 
 def _depth(paths: Iterable[str]) -> int:
-    return min(path.count(".") for path in paths)
+    return min(without_point(path).count(".") for path in paths)
 
 
 def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import msgspec
 
 from karat.documents.cells import holds_texts
-from karat.documents.columns import NO_NAME, Column
+from karat.documents.columns import NO_NAME, Column, without_point
 from karat.documents.names import (
     ADDED,
     Known,
@@ -136,7 +136,27 @@ def assign(
     `named`: roles that the user has decided. `file`: its name may raise a question, never settle
     one.
     """
-    return _Assignment(columns, door, file, dict(named or {}), needs_golden).result()
+    plain = {without_point(path): path for path in columns}
+    given: Taken = {}
+    for role, paths in (named or {}).items():
+        given[role] = tuple(map(without_point, paths))
+    seen = {name: columns[path] for name, path in plain.items()}
+    result = _Assignment(seen, door, file, given, needs_golden).result()
+    if isinstance(result, Reading):
+        return _renamed(result, plain)
+    return Undecided(
+        asked=result.asked,
+        readings=tuple(_renamed(reading, plain) for reading in result.readings),
+        columns=tuple(plain.get(name, name) for name in result.columns),
+    )
+
+
+def _renamed(reading: Reading, names: Mapping[str, str]) -> Reading:
+    """With the columns as the file calls them."""
+    roles: Taken = {}
+    for role, paths in reading.roles.items():
+        roles[role] = tuple(names.get(path, path) for path in paths)
+    return Reading(roles=roles, unused=tuple(names.get(path, path) for path in reading.unused))
 
 
 class _Assignment:

@@ -19,6 +19,7 @@ from karat.documents.answers import (
     like_conditions,
     repetition_value,
     sample_columns,
+    says_no_error,
 )
 from karat.documents.batches import Batch, Table
 from karat.documents.cells import dialogue
@@ -33,6 +34,7 @@ from karat.documents.columns import (
     is_empty,
     paths_in,
     score_in,
+    without_point,
 )
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
@@ -101,7 +103,6 @@ _ROLES: Mapping[str, Role] = {
 }
 """Target → the role of the column that it is taken from, if `map` does not name it."""
 _MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
-_NO_ERROR = (*MISSING, "false", "no", "0")
 
 
 class Csv:
@@ -420,11 +421,12 @@ def _unsaid(
 
     if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
         yield f"rows may be turns of one conversation: {alone}"
-    holders = {path.rpartition(".")[0] for path in used}  # "": the row itself
+    holders = {without_point(path).rpartition(".")[0] for path in used}  # "": the row itself
     whole = {path[:at] for path in {*used, *in_words} for at in _ends_of_parts(path)}
     left = []
     for path, column in columns.items():
-        if column.filled and path not in whole and path.rpartition(".")[0] in {*holders, ""}:
+        above = without_point(path).rpartition(".")[0]
+        if column.filled and path not in whole and above in {*holders, ""}:
             left.append(path)
 
     if left:
@@ -823,7 +825,7 @@ class _Trials:
             seconds = took
             if took is not None:
                 seconds = took / self._a_second
-            if error and error.strip().lower() not in _NO_ERROR:
+            if error and not says_no_error(error):
                 failure = ImportedFailure(cls="agent", kind="error", message=error)
                 yield None, failure, (), seconds
             elif answer or (scored and any(value is not None for value in scored)) or was_cut(stop):

@@ -91,6 +91,14 @@ class Tally:
         """The hashes of those that there were several of."""
         return {*self._later().tolist()}
 
+    def counts(self) -> NDArray[np.int64]:
+        """How often there was each thing, in no order."""
+        import numpy as np
+
+        codes: NDArray[np.int64] = np.sort(self._codes)
+        firsts = np.flatnonzero(np.diff(codes, prepend=codes[:1] - 1))
+        return np.diff(firsts, append=len(codes))
+
     def _later(self) -> NDArray[np.int64]:
         """The hashes that there were before, once for each time."""
         import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -239,7 +240,26 @@ def test_lists_by_system_are_compared_without_an_import(here):
     assert "large" in done.output
 
 
-def test_what_looks_like_conditions_is_named_although_a_row_is_missing(here):
+def test_conditions_are_found_by_their_values_although_a_row_is_missing(here):
     rows = [f"{question},{style},1\n" for question in "abcdef" for style in ("kind", "rushed")]
     (here / "r.csv").write_text("question_id,style,judge_tone\n" + "".join(rows[:-1]))
+    said = karat("import", "csv", "r.csv").output
+    assert "6 samples × 2 conditions × 1 repetition" in said
+    assert "conditions: style (kind, rushed)" in said
+    said = karat("import", "csv", "r.csv", "--map", "repetition=style").output
+    assert "6 samples × 1 condition × 2 repetitions" in said
+
+
+def test_too_few_questions_to_find_conditions_are_named(here):
+    rows = [f"{question},{style},1\n" for question in "abcd" for style in ("kind", "rushed")]
+    (here / "r.csv").write_text("question_id,style,judge_tone\n" + "".join(rows))
     assert "'kind', 'rushed' in 'style': if they are conditions" in karat("import", "csv", "r.csv").output
+
+
+def test_a_condition_that_is_named_is_crossed_with_the_others(here):
+    cells = product("abcdef", ("kind", "rushed"), ("m", "n"))
+    rows = [f"{question},{style},{model},1\n" for question, style, model in cells]
+    (here / "r.csv").write_text("question_id,style,model,judge_tone\n" + "".join(rows))
+    for named in ([], ["--map", "condition=style"], ["--map", "condition=model"]):
+        said = karat("import", "csv", "r.csv", *named).output
+        assert "6 samples × 4 conditions × 1 repetition" in said

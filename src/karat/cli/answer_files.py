@@ -24,15 +24,11 @@ from karat.cli.printed import aside
 from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
-from karat.documents.answers import (
-    condition_columns,
-    like_conditions,
-    sample_columns,
-    usual_id,
-)
+from karat.documents.answers import condition_columns, sample_columns, usual_id
 from karat.documents.batches import Table
 from karat.documents.columns import LOOKED_AT, Row, columns_of, paths_in
 from karat.documents.doubts import Seen, doubts
+from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
@@ -500,6 +496,9 @@ def _grouping_columns(
         return dataset, agent
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
     conditions = condition_columns(rows.table, ids, used=used)
+    if len(answers.answer) < 2:
+        factors = factors_in(rows.table, ids, conditions, used=used)
+        conditions += tuple(factor.column for factor in factors)
     if conditions and len(answers.answer) > 1:
         message = (
             f"names several conditions, and so does the column '{conditions[0]}': score one "

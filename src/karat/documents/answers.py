@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
-from itertools import compress
 from operator import itemgetter
 
 import msgspec
@@ -24,7 +23,6 @@ from karat.hashes import HashSet, Tally
 
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _EMPTY = (None, "")
-_NEARLY_ALL = 0.8  # of the questions have a row for each condition
 _JOINED = " · "
 
 
@@ -147,19 +145,24 @@ def usual_id(columns: Iterable[str]) -> str | None:
 
 
 def condition_columns(
-    table: Table, ids: Sequence[str], *, used: Collection[str] = ()
+    table: Table,
+    ids: Sequence[str],
+    *,
+    used: Collection[str] = (),
+    first: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The columns whose values are conditions: usually one, none, or several that only together
     tell rows apart.
 
     A column with a usual name counts if a question has rows with different values in it. `ids`:
-    columns in which rows of one question agree. `used`: columns with another meaning.
+    columns in which rows of one question agree. `used`: columns with another meaning. `first`: the
+    first ones, as the user has decided.
     """
     columns = table.columns
     always = usual(_ALWAYS, columns)
-    chosen: list[str] = []
+    chosen = [*first]
     for column in with_role(columns, "condition", "model"):
-        if column in used:
+        if column in used or column in chosen:
             continue
         values, groups, parts = Tally(), Tally(), Tally()
         for batch in table:
@@ -176,45 +179,6 @@ def condition_columns(
             chosen.append(column)
 
     return tuple(chosen)
-
-
-def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[str]) -> str | None:
-    """A sentence that names a column whose values nearly each question has equally often, as it
-    has those of conditions.
-
-    None: there is none. Whole numbers count repetitions. `columns`: in which rows of one question
-    and condition agree. `used`: columns with another meaning.
-    """
-    sizes = Counter[int]()
-    for batch in table:
-        sizes.update(map(hash, batch.keys(columns)))
-    ((size, number),) = Counter(sizes.values()).most_common(1) or [(0, 0)]
-    if len(sizes) == 1 or size < 2 or number < _NEARLY_ALL * len(sizes):
-        return None
-    whole = next(code for code, rows_of_group in sizes.items() if rows_of_group == size)
-    first: list[Row] = []
-    for batch in table:
-        is_first = [hash(key) == whole for key in batch.keys(columns)]
-        if any(is_first):
-            first += compress(batch.rows, is_first)
-
-    for column in [name for name in first[0] if name not in used]:
-        counts = Counter(sorted(_text(cell(row, column)) for row in first))
-        counted = all(value.isdecimal() for value in counts)
-        if counted or len(counts) == 1 or len({*counts.values()}) > 1:
-            continue
-        sums = dict.fromkeys(sizes, 0)  # of hashes: equal for equal values in any order
-        for batch in table:
-            for key, text in zip(batch.keys(columns), batch.texts(column), strict=True):
-                sums[hash(key)] += hash(text)
-
-        alike = sum(value == sums[whole] for value in sums.values())
-        if alike >= _NEARLY_ALL * len(sizes):
-            named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
-            hint = f"if they are conditions, --map condition={column}"
-            return f"each question has rows with {named} in '{column}': {hint}"
-
-    return None
 
 
 def conditions_of(batch: Batch, columns: Sequence[str]) -> Sequence[str | None]:

@@ -39,6 +39,7 @@ VERDICTS: dict[str, bool] = {
     **dict.fromkeys(("false", "no", "bad", "failure"), False),
 }
 """Words that a cell of scores may hold, in lower case."""
+_HASH = re.compile(r"[0-9a-fA-F-]{16,}")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)")
 
 
@@ -102,6 +103,11 @@ class Column(msgspec.Struct):
     def is_text(self) -> bool:
         """Whether most cells hold words."""
         return 2 * self.texts > self.filled
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether cells hold nothing but hashes, which tell what is the same, and not what."""
+        return bool(self.values) and all(map(_HASH.fullmatch, self.values))
 
     @property
     def is_numeric(self) -> bool:

@@ -281,6 +281,31 @@ _TURNS_ROUND = word_set(
     resistance quality appropriateness handling"""
 )
 """Words with which a name of something bad is of something good: `refusal_correct`."""
+_REPEATS = word_set(
+    """repetition repetitions trial trials epoch epochs repeat repeats run runs attempt attempts
+    iteration iterations iter seed seeds rep reps replicate replication sample samples fold random
+    try"""
+)
+_PERSONS = word_set(
+    """participant participants person subject user respondent student worker annotator rater judge
+    reviewer grader evaluator scorer expert author participante persona sujeto usuario encuestado
+    teilnehmer teilnehmerin proband probandin nutzer partecipante soggetto
+    utente sujeito usuário deelnemer участник участница испытуемый 参与者 参加者
+    被験者 被试 참가자"""
+)
+_NO_FACTORS = _REPEATS | word_set(
+    """date day time timestamp datetime hour started created updated hash checksum file filename
+    path url index idx row line rank position place turn step round chunk page count length tokens
+    confidence metric metrics criterion dimension aspect winner preferred chosen best correct"""
+)
+"""Words of names whose values no experimenter sets, or that part what one answer is judged by."""
+_OF_ANSWERS: frozenset[Role] = frozenset(
+    (
+        *("golden", "answer", "choices", "distractor", "context", "criterion", "id", "repetition"),
+        *("score", "reason", "error", "stop_reason", "latency", "cost", "tokens", "started"),
+        *("tools", "messages", "turn", *ADDED.roles),
+    )
+)
 _TABLE: dict[str, Meaning] = {}
 for _role, _names in _WEAK.items():
     for _name in _names.split():
@@ -531,6 +556,29 @@ def holds_scores(path: str) -> bool:
     words = {*words_of(name)}
     holds = bool(above) and bool(_SCORE_HOLDERS & {*words_of(above[-1])})
     return holds and not words & (_MEASURES | _NO_SCORE)
+
+
+def names_persons(path: str) -> bool:
+    """Whether a name is of those who answered or judged."""
+    roles = {meaning.role for meaning in meanings(path)}
+    return "participant" in roles or bool(_PERSONS & {*words_of(last_part(path))})
+
+
+def repeats(name: str) -> bool:
+    """Whether a name or a value has a word for one of several repetitions: `run_2`."""
+    return bool(_REPEATS & {*words_of(name)})
+
+
+def may_be_factor(path: str) -> bool:
+    """Whether the name of a column leaves open that an experimenter set its values: it is not of
+    a repetition, a person, a time or a place, and of nothing that is said of an answer.
+    """
+    words = {*words_of(last_part(path))}
+    if words & _NO_FACTORS or names_persons(path):
+        return False
+    if side_of(last_part(path)) == "assistant":
+        return True
+    return not _OF_ANSWERS & {meaning.role for meaning in meanings(path)}
 
 
 def is_measure(words: Collection[str]) -> bool:

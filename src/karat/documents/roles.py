@@ -791,6 +791,8 @@ class _Assignment:
     def _asks(self, path: str, *, exact: bool = False) -> bool:
         """Whether cells can be a question: words, or anything but objects under an exact name."""
         column = self._free[path]
+        if column.is_hashed:
+            return False
         if not exact:
             return column.is_text
         example = column.example
@@ -801,7 +803,8 @@ class _Assignment:
     def _differs(self, path: str) -> bool:
         """Whether cells hold words that differ from row to row, as questions do."""
         column = self._free[path]
-        return column.is_text and 2 * len(column.values) >= min(column.filled, FEW_ROWS)
+        differs = 2 * len(column.values) >= min(column.filled, FEW_ROWS)
+        return column.is_text and differs and not column.is_hashed
 
     def _texts(self) -> list[str]:
         """Columns with words, the longest texts first: what a question can be chosen from."""

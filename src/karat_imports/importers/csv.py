@@ -16,7 +16,6 @@ from karat.documents.answers import (
     Repetitions,
     condition_columns,
     conditions_of,
-    like_conditions,
     repetition_value,
     sample_columns,
     says_no_error,
@@ -37,6 +36,7 @@ from karat.documents.columns import (
     without_point,
 )
 from karat.documents.doubts import Seen, doubts
+from karat.documents.factors import Factor, factors_in, like_conditions, sentence
 from karat.documents.names import (
     SAID,
     Role,
@@ -198,10 +198,19 @@ class Csv:
                     metrics[name.partition(".")[2]] = column
 
             lower = self._lower(metrics, findings)
+            trials = _Trials(
+                f"{path.name}, {rows.unit}",
+                table,
+                chosen,
+                metrics,
+                findings,
+                named={*self._options.map},
+            )
             of_systems = {*systems, *models, *models.values()}
             for found in systems.values():
                 of_systems |= {*found.values()}
-            for text in _unsaid(columns, {*chosen.values()} | of_systems, chosen.get("answer")):
+            used = {*chosen.values(), *trials.conditions} | of_systems
+            for text in _unsaid(columns, used, chosen.get("answer")):
                 findings.note(text)
             seen = Seen(
                 rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
@@ -216,15 +225,8 @@ class Csv:
                 if name in lower:
                     announced[name] = (Metric(name=name, direction="lower"),)
 
-            trials = _Trials(
-                f"{path.name}, {rows.unit}",
-                table,
-                chosen,
-                metrics,
-                findings,
-                has_conditions="condition" in self._options.map
-                or chosen.get("condition") == _SYSTEM,
-            )
+            if trials.factors:
+                findings.note(sentence(trials.conditions, trials.factors))
             if trials.hint is not None:
                 findings.note(trials.hint)
             yield ImportedRun(
@@ -615,38 +617,44 @@ class _Trials:
         metrics: Iterable[str],
         findings: Findings,
         *,
-        has_conditions: bool,
+        named: Collection[str],
     ) -> None:
+        """`named`: the targets whose columns the user has named."""
         self._place, self._table = place, Table(rows)
         self._columns, self._metrics = columns, [*metrics]
-        self._findings, self._has_conditions = findings, has_conditions
+        self._findings, self._named = findings, named
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
-        ids, self._conditions, may_repeat = self._grouping()
-        self.distinct = not (may_repeat or self._conditions)
+        ids, self.conditions, may_repeat = self._grouping()
+        self.factors: tuple[Factor, ...] = ()
+        if may_repeat and _SYSTEM not in columns.values():
+            self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
+            self.conditions += tuple(factor.column for factor in self.factors)
+
+        self.distinct = not (may_repeat or self.conditions)
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
         samples, groups, conditions = Tally(), Tally(), set[str | None]()
         for batch in () if self.distinct else self._table:
             keys = batch.keys(self._of_one_sample)
-            names = conditions_of(batch, self._conditions)
+            names = conditions_of(batch, self.conditions)
             samples.update(keys)
             conditions.update(names)
-            if self._conditions:
+            if self.conditions:
                 groups.update(zip(keys, names, strict=True))
 
         self._repeated = samples.again()  # with several rows
         # whether no question lacks a result: each has rows under each condition, and none says
         # which repetition
-        is_complete = not self._conditions or (
+        is_complete = not self.conditions or (
             groups.different() == samples.different() * len(conditions)
         )
         self.sparse = is_complete and "repetition" not in columns
         self.hint = None
         if self._repeated:
-            used = {*self._used, *self._conditions}
-            grouping = [*self._of_one_sample, *self._conditions]
+            used = {*self._used, *self.conditions}
+            grouping = [*self._of_one_sample, *self.conditions]
             self.hint = like_conditions(self._table, grouping, used=used)
 
     def __iter__(self) -> Iterator[ImportedTrial]:
@@ -658,7 +666,7 @@ class _Trials:
             texts = self._texts(batch)
             rows = zip(
                 batch.keys(self._of_one_sample),
-                conditions_of(batch, self._conditions),
+                conditions_of(batch, self.conditions),
                 self._written_repetitions(batch, wrong),
                 texts["question"],
                 texts["golden"],
@@ -733,7 +741,7 @@ class _Trials:
         """
         columns, table = self._columns, self._table
         ids, may_repeat = [columns.get("id") or columns["question"]], True
-        if "question" in columns:
+        if "question" in columns and "id" not in self._named:
             ids, may_repeat = sample_columns(
                 table,
                 question=columns["question"],
@@ -741,17 +749,18 @@ class _Trials:
                 id_column=columns.get("id"),
             )
 
-        if self._has_conditions and columns["condition"] != _SYSTEM:
-            return ids, (columns["condition"],), may_repeat
         used = set()
         for target, column in columns.items():
             if target not in ("condition", "model"):
                 used.add(column)
 
-        own = (_SYSTEM,) if self._has_conditions else ()
-        conditions = condition_columns(table, [*own, *ids], used=used)
-        if own or conditions:
-            return ids, (*own, *conditions), may_repeat
+        if columns.get("condition") == _SYSTEM:
+            further = condition_columns(table, [_SYSTEM, *ids], used=used)
+            return ids, (_SYSTEM, *further), may_repeat
+        first = (columns["condition"],) if "condition" in self._named else ()
+        conditions = condition_columns(table, ids, used=used, first=first)
+        if conditions:
+            return ids, conditions, may_repeat
         # what differs from question to question only is a property of questions
         for target in ("condition", "model"):
             if target in columns:
@@ -766,7 +775,7 @@ class _Trials:
         repetitions = Repetitions()
         for batch in self._table if "repetition" in self._columns else ():
             keys = batch.keys(self._of_one_sample)
-            names = conditions_of(batch, self._conditions)
+            names = conditions_of(batch, self.conditions)
             for row in zip(keys, names, self._written_repetitions(batch, {}), strict=True):
                 repetitions.add(*row)
 

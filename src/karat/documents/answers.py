@@ -75,7 +75,8 @@ def sample_columns(
     """The columns in which rows of one question agree: its id, else its text and golden answer; and
     whether several rows may agree in them.
 
-    A column of ids counts if no id has two questions. Ids that differ from row to row number the
+    A column of ids counts if no id has two questions, and may stand for a question that is left
+    out, as in rows of errors. Ids that differ from row to row number the
     rows, not the questions, if questions with the same golden answer have two rows or more on
     average.
     """
@@ -93,7 +94,7 @@ def sample_columns(
         ids, asked = batch.spaced(id_column), batch.spaced(question)
         names.update(ids)
         texts.update(batch.keys(text))
-        named.update(zip(ids, asked, strict=True))
+        named.update(pair for pair in zip(ids, asked, strict=True) if pair[1])
 
     different = names.different()
     if named.different() > different:

@@ -17,7 +17,7 @@ from karat.formats import excerpt, some_of, text_of
 from karat.hashes import Tally
 
 _NEARLY_ALL = 0.8  # of the questions have a row for each condition
-_FEW_ODD = 0.05  # of the questions have one more often than the others
+_FEW_ODD = 0.05  # of a question's conditions have more rows than others, as after an error
 _FEWEST = 5  # questions: that all of fewer have the same values is chance
 _MOST_VALUES = 20  # of a factor
 _WIDEST = 24  # characters of a value in a sentence
@@ -101,9 +101,7 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
         if alike >= _NEARLY_ALL * len(sizes):
             rows = f"each question has rows with {some_of(_quoted(counts))} in '{column}'"
             if names_persons(column):
-                return (
-                    f"{rows}: persons are no repetitions; to compare them, --map id={quote(column)}"
-                )
+                return f"{rows}: to compare by person, --map id={quote(column)} and no question"
             return f"{rows}: if they are conditions, --map condition={quote(column)}"
 
     return None
@@ -161,9 +159,10 @@ def _is_crossed(table: Table, groups: Sequence[str], column: str) -> bool:
         return False
     counts = cells.counts()
     usual = _mode(cells)
-    filled = counts.clip(max=usual).sum() / (number * values.different() * usual)
+    whole = number * values.different()
+    filled = counts.clip(max=usual).sum() / usual
     odd = (counts > usual).sum()
-    return bool(filled >= _NEARLY_ALL and odd <= _FEW_ODD * number)
+    return bool(filled >= _NEARLY_ALL * whole and odd <= _FEW_ODD * whole)
 
 
 def _usual_rows(table: Table, groups: Sequence[str]) -> int:

@@ -95,6 +95,10 @@ _IN_ENGLISH = {
     **dict.fromkeys(("mensaje", "mensagem", "nachricht", "mesaj", "сообщение", "消息"), "message"),
     **dict.fromkeys(("remitente", "absender", "gonderen", "gönderen", "отправитель"), "sender"),
     **dict.fromkeys(("explicación", "explicacion", "explicação", "justificativa"), "explanation"),
+    **dict.fromkeys(("grupo", "gruppe", "groupe", "gruppo", "groep", "группа", "组别"), "group"),
+    **dict.fromkeys(("condición", "condicion", "condição", "condicao", "bedingung"), "condition"),
+    **dict.fromkeys(("condizione", "conditie", "условие", "条件"), "condition"),
+    **dict.fromkeys(("tratamiento", "tratamento", "traitement", "trattamento"), "treatment"),
     "tipo": "type",
     "msg": "message",
 }
@@ -189,7 +193,8 @@ _EXACT: dict[Role, str] = {
     "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
-        promptstyle prompttype backend arm treatment approach""",
+        promptstyle prompttype backend arm treatment approach
+        experimentalgroup groupexperimental treatmentgroup studygroup experimentalcondition""",
     "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
         modelundertest llm engine""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "

@@ -29,6 +29,8 @@ from karat.documents.names import (
     is_score_name,
     last_part,
     meanings,
+    names_persons,
+    repeats,
     side_of,
     with_role,
     word_set,
@@ -50,6 +52,7 @@ Taken = dict[Role, tuple[str, ...]]
 _SHOWN = 6  # readings to choose from
 _HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
 _LONG_ANSWER = 60  # characters on average; labels are shorter
+_LABEL = re.compile(r"\S{1,24}")
 _RARE = frozenset({"error", "stop_reason"})
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -195,6 +198,11 @@ class _Assignment:
                 self._free[path] = column
 
         self._meanings = {path: meanings(path) for path in self._free}
+        if door == "results" and self._compares_prompts():
+            for path in self._free:
+                if "prompt" in words_of(last_part(path)):
+                    self._meanings[path] = (Meaning("condition"),)
+
         if door == "results" and not self._strong("golden"):
             self._expect_and_compare()
         named_paths = [path for paths in named.values() for path in paths]
@@ -239,6 +247,21 @@ class _Assignment:
         return Undecided(
             asked=asked, readings=tuple(readings[:_SHOWN]), columns=tuple(self._texts())
         )
+
+    def _compares_prompts(self) -> bool:
+        """Whether rows give scores to trials of prompts that are named by short labels: then these
+        are conditions, and questions are elsewhere.
+        """
+        said = {"answer", "golden"} & {role.role for path in self._free for role in meanings(path)}
+        if said or "answer" in self._named or not any(map(repeats, self._columns)):
+            return False
+        for path, column in self._free.items():
+            labels = column.texts == column.filled and all(map(_LABEL.fullmatch, column.values))
+            again = 1 < len(column.values) <= column.filled / 2
+            if _joined(path) == "prompt" and labels and again:
+                return True
+
+        return False
 
     def _has_further_turns(self, reading: Reading) -> bool:
         """Whether columns such as `response 2` follow the one that was taken: a row has turns."""
@@ -365,7 +388,9 @@ class _Assignment:
         """The columns that surely have the role by name, and are empty in most rows."""
         found = []
         for path in with_role(self._columns, role):
-            if "." not in path and path not in self._free and self._columns[path].filled:
+            column = self._columns[path]
+            empty = 0 < column.filled < _HALF * column.rows
+            if "." not in path and path not in self._free and empty:
                 found.append(path)
 
         return found[:1]
@@ -809,6 +834,8 @@ class _Assignment:
     def _texts(self) -> list[str]:
         """Columns with words, the longest texts first: what a question can be chosen from."""
         roles = ("id", "started", "model", "cluster", "metadata", "turn", *ADDED.identifying)
+        if self._door == "results":
+            roles = (*roles, "condition")
         found = []
         for path, column in self._free.items():
             kinds = {meaning.role for meaning in self._meanings[path] if not meaning.weak}
@@ -822,6 +849,8 @@ class _Assignment:
             texts = isinstance(example, list) and all(isinstance(part, str) for part in example)
             said = column.is_text or (lists and texts)
             if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
+                continue
+            if self._door == "results" and names_persons(path):
                 continue
             if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)

@@ -40,6 +40,7 @@ from karat.documents.factors import Factor, factors_in, like_conditions, sentenc
 from karat.documents.names import (
     SAID,
     Role,
+    is_measure,
     is_score_name,
     lower_is_better,
     meanings,
@@ -102,6 +103,8 @@ _ROLES: Mapping[str, Role] = {
     "started": "started",
 }
 """Target → the role of the column that it is taken from, if `map` does not name it."""
+_TOLD: tuple[Role, ...] = ("id", "question", "golden", "answer")
+"""The roles that a reading tells; each is a target too."""
 _MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
 
 
@@ -225,6 +228,11 @@ class Csv:
                 if name in lower:
                     announced[name] = (Metric(name=name, direction="lower"),)
 
+            condition = chosen.get("condition")
+            if condition is not None and condition not in trials.conditions:
+                findings.note(
+                    f"'{condition}' is no condition here: it is the same in all rows of a question"
+                )
             if trials.factors:
                 findings.note(sentence(trials.conditions, trials.factors))
             if trials.hint is not None:
@@ -303,11 +311,13 @@ class Csv:
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            if {"id", "question"} & {*mapped} and _is_result(mapped):
+            named_enough = {"id", "question"} & {*mapped} and _is_result(mapped)
+            agreed = [reading for reading in result.readings if _says(reading, mapped)]
+            if not named_enough:
+                raise _undecided(path, columns, result, named, mapped)
+            if not agreed:
                 return chosen, {}
-            if not result.readings or not _is_result(_found(result.readings[0], columns)):
-                raise _no_results(path, columns, result)
-            raise BadOption("--map", _readings(path, result, columns))
+            result = agreed[0]
 
         found = {}
         for target, column in _found(result, columns).items():
@@ -493,6 +503,29 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     return BadDataset(str(path), [Fault(place="file", message=message)])
 
 
+def _undecided(
+    path: Path,
+    columns: Mapping[str, Column],
+    result: Undecided,
+    named: Mapping[Role, tuple[str, ...]],
+    mapped: Mapping[str, str],
+) -> BadOption:
+    """The readings to choose from, also those with numbers that may be scores; else what else has
+    to be said.
+    """
+    if result.readings and _is_result(_found(result.readings[0], columns)):
+        return BadOption("--map", _readings(path, result, columns, mapped))
+    numbers = {f"score.{name}": name for name in _unnamed_numbers(result, columns)}
+    if numbers and "score" not in named and result.asked.endswith("is the answer"):
+        judged = {**named, "score": tuple(numbers.values())}
+        with_scores = assign(columns, door="results", file=path.name, named=judged)
+        if isinstance(with_scores, Undecided) and with_scores.readings:
+            text = _readings(path, with_scores, columns, {**mapped, **numbers})
+            return BadOption("--map", f"if {some_of([*numbers.values()])} judge answers, {text}")
+
+    return _no_results(path, columns, result)
+
+
 def _no_results(
     path: Path, columns: Mapping[str, Column], result: Reading | Undecided
 ) -> BadOption:
@@ -525,17 +558,39 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     else:
         used = {path for path in columns if meanings(path)}
 
-    return [name for name in paths_in(columns) if name not in used and columns[name].is_scored]
+    found = []
+    for name in paths_in(columns):
+        free = name not in used and not is_measure(words_of(name))
+        if free and columns[name].is_scored:
+            found.append(name)
+
+    return found
 
 
-def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> str:
+def _says(reading: Reading, mapped: Mapping[str, str]) -> bool:
+    """Whether a reading has the roles that the user has named, and no further text."""
+    return all(mapped.get(role) == reading.one(role) for role in _TOLD)
+
+
+def _readings(
+    path: Path, result: Undecided, columns: Mapping[str, Column], mapped: Mapping[str, str]
+) -> str:
+    """A line for each reading, with all that the user has named: whoever follows it is not asked
+    again.
+    """
     lines = []
     for reading in result.readings:
-        options = []
-        for target, role in _ROLES.items():
-            if target in ("id", "question", "golden", "answer") and reading.roles.get(role):
-                options.append(f"--map {target}={quote(reading.roles[role][0])}")
+        targets = dict(mapped)
+        for role in _TOLD:
+            if reading.roles.get(role):
+                targets[role] = reading.roles[role][0]
 
+        if "answer" not in targets:  # nothing but its scores makes it a result
+            for target, column in _found(reading, columns).items():
+                if target.startswith("score."):
+                    targets.setdefault(target, column)
+
+        options = [f"--map {quote(f'{target}={column}')}" for target, column in targets.items()]
         if options:
             lines.append(f"  {' '.join(options)}")
 
@@ -630,14 +685,17 @@ class _Trials:
         self.factors: tuple[Factor, ...] = ()
         if may_repeat and _SYSTEM not in columns.values():
             self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
-            self.conditions += tuple(factor.column for factor in self.factors)
+            found = tuple(factor.column for factor in self.factors)
+            self.conditions += found
+            self._used |= {*found}
 
         self.distinct = not (may_repeat or self.conditions)
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
+        self._whole = {} if self.distinct else self._whole_keys()
         samples, groups, conditions = Tally(), Tally(), set[str | None]()
         for batch in () if self.distinct else self._table:
-            keys = batch.keys(self._of_one_sample)
+            keys = self._keys(batch)
             names = conditions_of(batch, self.conditions)
             samples.update(keys)
             conditions.update(names)
@@ -665,7 +723,7 @@ class _Trials:
             wrong: dict[int, list[str]] = {}  # place in the batch → what cannot be read there
             texts = self._texts(batch)
             rows = zip(
-                batch.keys(self._of_one_sample),
+                self._keys(batch),
                 conditions_of(batch, self.conditions),
                 self._written_repetitions(batch, wrong),
                 texts["question"],
@@ -706,6 +764,8 @@ class _Trials:
                     repetition = repetitions.number(*group, written)
 
                 asked = question or key[0], golden or None
+                if self._whole and not question:
+                    asked = self._asked(key)
                 if is_repeated:
                     counts[group] += 1
                     asked = first.setdefault(key, asked)
@@ -731,6 +791,38 @@ class _Trials:
                 f"up to {most} rows of one sample under one condition are taken as repetitions; if "
                 f"they are not, --map condition=COLUMN or --map id=COLUMN"
             )
+
+    def _whole_keys(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+        """The key of a row that has an id and no question → that of the first row with both."""
+        by_text = self._of_one_sample[0] == self._columns.get("question")
+        if by_text or len(self._of_one_sample) == 1:
+            return {}
+        bare = set()
+        for batch in self._table:
+            bare |= {key for key in batch.keys(self._of_one_sample) if not any(key[1:])}
+
+        whole: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for batch in self._table if bare else ():
+            for key in batch.keys(self._of_one_sample):
+                without = (key[0], *[""] * (len(key) - 1))
+                if without != key and without in bare:
+                    whole.setdefault(without, key)
+
+        return whole
+
+    def _asked(self, key: tuple[str, ...]) -> tuple[str, str | None]:
+        """The question and the golden answer in a key."""
+        texts = dict(zip(self._of_one_sample, key, strict=True))
+        question = texts.get(self._columns.get("question", ""))
+        golden = texts.get(self._columns.get("golden", ""))
+        return question or key[0], golden or None
+
+    def _keys(self, batch: Batch) -> Sequence[tuple[str, ...]]:
+        """What tells the samples of rows apart."""
+        keys = batch.keys(self._of_one_sample)
+        if not self._whole:
+            return keys
+        return [self._whole.get(key, key) for key in keys]
 
     def _at(self, batch: Batch, row: int) -> str:
         return f"{self._place} {batch.numbers[row]}"
@@ -774,7 +866,7 @@ class _Trials:
         """The numbers of all repetitions that rows name."""
         repetitions = Repetitions()
         for batch in self._table if "repetition" in self._columns else ():
-            keys = batch.keys(self._of_one_sample)
+            keys = self._keys(batch)
             names = conditions_of(batch, self.conditions)
             for row in zip(keys, names, self._written_repetitions(batch, {}), strict=True):
                 repetitions.add(*row)

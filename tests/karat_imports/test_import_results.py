@@ -263,3 +263,80 @@ def test_a_condition_that_is_named_is_crossed_with_the_others(here):
     for named in ([], ["--map", "condition=style"], ["--map", "condition=model"]):
         said = karat("import", "csv", "r.csv", *named).output
         assert "6 samples × 4 conditions × 1 repetition" in said
+
+
+def test_an_id_that_is_named_holds_although_questions_are_the_same(here):
+    rows = [f"{number},{number % 3}?,x,y\n" for number in range(9)]
+    (here / "r.csv").write_text("case,question,expected,output\n" + "".join(rows))
+    flags = [*("--map", "question=question", "--map", "golden=expected", "--map", "answer=output")]
+    assert "3 samples × 1 condition × 3 rep" in karat("import", "csv", "r.csv", *flags).output
+    said = karat("import", "csv", "r.csv", *flags, "--map", "id=case").output
+    assert "9 samples × 1 condition × 1 rep" in said
+
+
+def test_a_row_of_an_error_belongs_to_the_question_of_its_id(here):
+    cells = [*product("abcdefghijkl", ("kind", "rushed"))]
+    rows = [{"query_id": one, "question": f"{one}?", "style": style, "response": "x"} for one, style in cells]
+    rows[3] = {"query_id": "b", "style": "rushed", "error": "refused"}
+    rows.insert(0, {"query_id": "a", "style": "kind", "error": "timed out"})
+    (here / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = karat("import", "csv", "r.jsonl").output
+    assert "23 answers, 2 failures; 12 samples × 2 conditions × 2 repetitions" in said
+    assert "without an id or a question" not in said
+
+
+def test_hashes_are_no_questions(here):
+    cells = enumerate(product(range(6), ("old", "new")))
+    rows = [f"{number:016x},{case},{condition},word\n" for number, (case, condition) in cells]
+    (here / "r.csv").write_text("prompt_hash,case_id,condition,response\n" + "".join(rows))
+    assert "6 samples × 2 conditions × 1 repetition" in karat("import", "csv", "r.csv").output
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        (
+            "id,unclear_request,clear_request,AmbDiff,ICR",
+            "{0},Please do make the thing number {0} ready.,Please wash the thing {0} now.,0.{0},0.5",
+        ),
+        ("id,gold_answer,model_output,parsed_prediction,is_correct", "{0},C,B{0},B,1"),
+    ],
+)
+def test_each_reading_that_is_offered_settles_the_question(here, head, row):
+    lines = [head, *(row.format(number) for number in range(12))]
+    (here / "r.csv").write_text("\n".join(lines) + "\n")
+    given = ["--set", "lower_is_better=[]"]
+    with pytest.raises(BadOption) as asked:
+        karat("import", "csv", "r.csv", *given)
+    offered = [line.split() for line in str(asked.value).splitlines() if line.startswith("  --map")]
+    assert len(offered) > 1
+    for flags in offered:
+        followed = karat("import", "csv", "r.csv", *given, *flags)
+        assert followed.exit_code == 0, (flags, followed.output, followed.exception)
+        assert " 12 scores" in followed.output or " 24 scores" in followed.output
+
+
+def test_prompts_that_are_named_by_labels_are_conditions_of_trials(here):
+    rows = [f"P{prompt},{trial},{trial % 7}\n" for prompt, trial in product(range(4), range(8))]
+    (here / "r.csv").write_text("Prompt,trial_number,Accuracy\n" + "".join(rows))
+    with pytest.raises(BadOption, match="scores without ids or questions"):
+        karat("import", "csv", "r.csv")
+    flags = [*("--map", "id=trial_number", "--map", "condition=Prompt")]
+    assert "8 samples × 4 conditions × 1 rep" in karat("import", "csv", "r.csv", *flags).output
+
+
+def test_a_condition_that_differs_from_question_to_question_is_named(here):
+    rows = [f"c{case},G{case},p{person},1\n" for case, person in product(range(3), range(6))]
+    (here / "r.csv").write_text("case_id,Grupo_Experimental,Participante,judge_tone\n" + "".join(rows))
+    said = karat("import", "csv", "r.csv").output
+    assert "3 samples × 1 condition" in said
+    assert "'Grupo_Experimental' is no condition here" in said
+    assert "--map id=Participante" in said
+    said = karat("import", "csv", "r.csv", "--map", "id=Participante").output
+    assert "6 samples × 3 conditions × 1 repetition" in said
+
+
+def test_details_of_metrics_do_not_part_the_rows_of_an_answer(here):
+    rows = [f"{case},{metric},0.5,n={metric}\n" for case, metric in product("abc", ("tone", "facts"))]
+    (here / "r.csv").write_text("scenario_id,metric,score,detail\n" + "".join(rows))
+    assert "3 answers, 6 scores" in karat("import", "csv", "r.csv").output

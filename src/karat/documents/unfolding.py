@@ -19,7 +19,9 @@ _LOOKED_AT = 20  # rows that decide
 _METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension measure")
 _NAMES = ("metric", "metric_name", "evaluator", "name", "key", "criterion", "dimension")
 _VALUES = ("score", "value", "rating", "passed", "success")
-_OF_ONE_METRIC = word_set("threshold passed success reason explanation timestamp verdict")
+_OF_ONE_METRIC = word_set(
+    "threshold passed success reason explanation timestamp verdict detail details"
+)
 _SEVERAL = word_set(
     """results responses outputs answers runs trials generations completions models systems
     predictions attempts samples evaluations"""

@@ -162,6 +162,23 @@ def test_a_column_that_looks_like_conditions_is_named(karat, here, column, value
     assert (f"--map condition={column}" in " ".join((done.out + done.err).split())) is said
 
 
+CROSSED = [f"{q}?,x,x{k}{model},{k},{model}" for q in "ABCDE" for k in (1, 3, 5) for model in "mn"]
+
+
+@pytest.mark.parametrize("flags", [[], ["--map", "condition=k"], ["--map", "condition=model"]])
+def test_conditions_are_crossed_whether_they_are_named_or_found(karat, here, flags):
+    summary, said = scored(karat, here, rows(f"{HEAD},k,model", *CROSSED), *flags)
+    _, conditions, repetitions = shape(summary)
+    assert (len(conditions), repetitions) == (6, 1)
+    assert "k and model" in said or "model and k" in said
+
+
+def test_repetitions_that_are_named_are_no_conditions(karat, here):
+    text = rows(f"{HEAD},k,model", *CROSSED)
+    summary, _ = scored(karat, here, text, "--map", "repetition=k")
+    assert shape(summary) == (5, ["m", "n"], 3)
+
+
 def test_score_names_a_column_that_looks_like_a_cluster(karat, here):
     text = rows(f"{HEAD},page", *(f"q{n}?,x,x,p{n // 3}" for n in range(9)))
     _, said = scored(karat, here, text)

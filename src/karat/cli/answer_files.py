@@ -191,12 +191,14 @@ def experiment_of_answers(
     settings = answers.settings
     file = rows.path
     form = None if kind is None else kinds.of(kind).answer_file
-    columns = mapped_columns(answers.columns, option=None if form is None else form.option)
+    columns: JsonObject = {
+        **mapped_columns(answers.columns, option=None if form is None else form.option)
+    }
     dataset, replay = _named_columns(answers)
     if form is None:
         of_dataset, of_agent = _grouping_columns(rows, answers, columns)
         dataset |= of_dataset
-        replay |= of_agent
+        columns |= of_agent  # the condition that is named may be one of several
 
     if answers.skip_unreadable:
         dataset["skip"] = "unreadable"
@@ -492,10 +494,10 @@ def _grouping_columns(
         if len(ids) == 1:
             dataset["id_key"] = agent["id_key"] = ids[0]
 
-    if "condition_key" in mapped:
-        return dataset, agent
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
-    conditions = condition_columns(rows.table, ids, used=used)
+    used.add(settings.get("agent.repetition_key", ""))
+    first = [mapped["condition_key"]] if "condition_key" in mapped else []
+    conditions = condition_columns(rows.table, ids, used=used, first=first)
     if len(answers.answer) < 2:
         factors = factors_in(rows.table, ids, conditions, used=used)
         conditions += tuple(factor.column for factor in factors)

@@ -590,7 +590,7 @@ def _readings(
                 if target.startswith("score."):
                     targets.setdefault(target, column)
 
-        options = [f"--map {quote(f'{target}={column}')}" for target, column in targets.items()]
+        options = [f"--map {quote(target)}={quote(column)}" for target, column in targets.items()]
         if options:
             lines.append(f"  {' '.join(options)}")
 

@@ -99,6 +99,14 @@ class Tally:
         firsts = np.flatnonzero(np.diff(codes, prepend=codes[:1] - 1))
         return np.diff(firsts, append=len(codes))
 
+    def usual(self) -> int:
+        """How often there was a thing, mostly; 0: there was none."""
+        import numpy as np
+
+        if not self._codes:
+            return 0
+        return int(np.bincount(self.counts()).argmax())
+
     def _later(self) -> NDArray[np.int64]:
         """The hashes that there were before, once for each time."""
         import numpy as np

@@ -158,7 +158,7 @@ def _is_crossed(table: Table, groups: Sequence[str], column: str) -> bool:
     if number < _FEWEST:
         return False
     counts = cells.counts()
-    usual = _mode(cells)
+    usual = cells.usual()
     whole = number * values.different()
     filled = counts.clip(max=usual).sum() / usual
     odd = (counts > usual).sum()
@@ -172,14 +172,7 @@ def _usual_rows(table: Table, groups: Sequence[str]) -> int:
         rows.update(key for key in batch.keys(groups) if key[0])
     if rows.different() == len(rows):
         return min(len(rows), 1)
-    return _mode(rows)
-
-
-def _mode(tally: Tally) -> int:
-    """How often there was a thing, mostly."""
-    counts: list[int] = tally.counts().tolist()
-    ((usual, _),) = Counter(counts).most_common(1) or [(1, 0)]
-    return usual
+    return rows.usual()
 
 
 def _quoted(values: Iterable[str], *, mark: str = "'") -> list[str]:

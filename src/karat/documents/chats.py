@@ -62,5 +62,19 @@ def has_both_sides(messages: Iterable[Mapping[str, Any]]) -> bool:
     return {"user", "assistant"} <= {message["role"] for message in messages}
 
 
+def in_place_of_text(content: object) -> str | None:
+    """What stands for a message of parts without a text, such as `[image]`; None: it has no parts.
+
+    >>> in_place_of_text([{"type": "image_url"}])
+    '[image]'
+    """
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, Mapping):
+            kind = part.get("content_type") or part.get("type") or "attachment"
+            return f"[{str(kind).partition('_')[0]}]"
+
+    return None
+
+
 def _who(message: Message) -> str:
     return str(message.get("role", "")).strip().lower()

@@ -7,16 +7,20 @@ become rows of their own; if they are turns, each with what was said before it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from karat.documents.cells import parsed
-from karat.documents.chats import Message, has_both_sides, sides_of, with_sides
+from karat.documents.chats import Message, has_both_sides, in_place_of_text, sides_of, with_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
 from karat.documents.names import (
     SPEAKING,
@@ -30,13 +34,13 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.row_list import Rows
-from karat.formats import some_of
+from karat.formats import plural, some_of
 
 __all__ = ["Talks"]
 
 MESSAGES = "messages"
 """The column that a conversation is written to."""
-_OF_CALLS = ("tool_calls", "tool_call_id", "name")  # keys of messages, kept as they are
+_BESIDE = ("tool_calls", "tool_call_id", "name", "model")  # keys of messages, kept as they are
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
 _MOST_SPEAKERS = 6  # of whom a person can tell the assistant
@@ -47,6 +51,9 @@ _ASKED: Sequence[Role] = ("question",)
 _ANSWERED: Sequence[Role] = ("answer", "golden")
 _SIDES = (("user", _ASKED), ("assistant", _ANSWERED))
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
+_GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",))
+_TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
+_SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 _NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
 _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 _SHORT = {"q": "question", "a": "answer"}
@@ -196,11 +203,19 @@ def _in_cells(
         read = partial(_messages_under, path=path, agent=agent, whole=whole)
         if 2 * sum(1 for value in filled if read(value)) > len(filled):
             chats = []
+            beside = 0  # messages of other branches
             for number, row in rows.rows:
                 others = {key: value for key, value in row.items() if key != path}
-                chats.append((number, {**others, MESSAGES: read(row.get(path))}))
+                value = row.get(path)
+                held = _last_branch(value, row.get("current_node"))
+                if isinstance(value, Mapping):
+                    beside += len(_of_tree(value)) - len(_of_tree(held))
+                chats.append((number, {**others, MESSAGES: read(held)}))
 
-            return _with(rows, chats, f"'{path}': conversations")
+            note = f"'{path}': conversations"
+            if beside:
+                note += f"; {plural(beside, 'message')} of other branches not read"
+            return _with(rows, chats, note)
 
     return None
 
@@ -275,7 +290,7 @@ def _written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
     found: list[Message] = []
     for message in value:
         keys = speaker_and_text(message) or any_speaker_and_text(message) or ("role", "content")
-        kept = {key: message[key] for key in _OF_CALLS if key in message}
+        kept = {key: message[key] for key in _BESIDE if key in message}
         found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
 
     return found if agent == _ANYONE else with_sides(found, agent, system_answers=True)
@@ -328,20 +343,53 @@ def _of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[s
     return [*spoken, *(path for _, path in sorted(said))]
 
 
-def _of_tree(value: Mapping[str, Any]) -> object:
+def _last_branch(value: Any, last: object) -> Any:
+    """The nodes of ChatGPT's tree that lead to the `last` one, in their order; without one, to the
+    last that no other follows. Anything else as it is.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if not all(isinstance(node, Mapping) and "parent" in node for node in value.values()):
+        return value
+    if not isinstance(last, str) or last not in value:
+        ends = [name for name, node in value.items() if not node.get("children")]
+        last = next(reversed(ends), None)
+
+    branch: dict[object, Any] = {}
+    while isinstance(last, str) and last in value and last not in branch:
+        branch[last] = value[last]
+        last = value[last]["parent"]
+
+    return dict(reversed(branch.items()))
+
+
+def _of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The messages of ChatGPT's export, in their order; one message as a list."""
     if speaker_and_text(value) is not None:
         return [value]
-    found = []
+    found: list[Message] = []
     for node in value.values():
         message = node.get("message") if isinstance(node, Mapping) else None
         if not isinstance(message, Mapping):
             continue
         who, said = cell(message, "author.role"), cell(message, "content.parts")
-        if isinstance(who, str) and isinstance(said, list):
-            text = "\n".join(part for part in said if isinstance(part, str))
-            if text.strip():
-                found.append({"role": who, "content": text})
+        hidden = cell(message, "metadata.is_visually_hidden_from_conversation")
+        if not isinstance(who, str) or not isinstance(said, list) or hidden:
+            continue
+        text = "\n".join(part for part in said if isinstance(part, str))
+        shown: Message = {"role": who, "content": text}
+        if not text.strip():
+            shown["content"] = in_place_of_text(said) or ""
+        model, recipient = cell(message, "metadata.model_slug"), message.get("recipient")
+        if isinstance(model, str):
+            shown["model"] = model
+        if who == "assistant" and recipient not in (None, "all"):
+            # What a tool is asked is no reply
+            call = {"name": str(recipient), "arguments": text}
+            shown |= {"content": "", "tool_calls": [call]}
+
+        if shown["content"] or "tool_calls" in shown:
+            found.append(shown)
 
     return found
 
@@ -479,10 +527,14 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
         beside = {key: value for key, value in row.items() if key not in (speaker, text)}
         said.append((number, beside, {"role": str(row.get(speaker)), "content": row.get(text)}))
 
-    chats = _by_conversation(said, named, agent)
+    when = _time_column(rows, columns)
+    chats, moved = _by_conversation(said, named, agent, when)
     if agent != _ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
-    return _with(rows, chats, "a row: a message")
+    note = "a row: a message"
+    if moved:
+        note += f"; {plural(moved, 'conversation')} put in the order of '{when}'"
+    return _with(rows, chats, note)
 
 
 def _in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
@@ -501,18 +553,23 @@ def _in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) ->
                 said.append((number, beside, {**message, "content": message.get("content")}))
 
         named = next(iter(with_role(columns, "conversation")), None)
-        return _with(rows, _by_conversation(said, named, agent), f"'{path}': a message a row")
+        chats, _ = _by_conversation(said, named, agent)
+        return _with(rows, chats, f"'{path}': a message a row")
 
     return None
 
 
 def _by_conversation(
-    said: Iterable[tuple[int, Row, Message]], named: str | None, agent: str | None
-) -> list[tuple[int, Row]]:
-    """A row for each conversation: what all its rows agree in, and its messages.
+    said: Iterable[tuple[int, Row, Message]],
+    named: str | None,
+    agent: str | None,
+    when: str | None = None,
+) -> tuple[list[tuple[int, Row]], int]:
+    """A row for each conversation: what all its rows agree in, and its messages; and how many
+    conversations were not in the order of their times.
 
     `said`: the messages that are not empty, with their rows. `named`: the column that names the
-    conversation; None: there is one.
+    conversation; None: there is one. `when`: the column with the times of messages.
     """
     groups: dict[object, list[tuple[int, Row, Message]]] = {}
     for number, row, message in said:
@@ -520,6 +577,7 @@ def _by_conversation(
         groups.setdefault(name, []).append((number, row, message))
 
     chats: list[tuple[int, Row]] = []
+    moved = 0
     for group in groups.values():
         number, first, _ = group[0]
         shared = {}
@@ -527,10 +585,49 @@ def _by_conversation(
             if all(row.get(key) == value for _, row, _ in group):
                 shared[key] = value
 
-        filled = [message for _, _, message in group if not is_empty(message["content"])]
+        timed = []
+        for place, (_, row, message) in enumerate(group):
+            time = None if when is None else _seconds(row.get(when))
+            timed.append((time or 0.0, place, message))
+
+        if all(time for time, _, _ in timed):
+            moved += timed != sorted(timed, key=itemgetter(0, 1))
+            timed.sort(key=itemgetter(0, 1))
+
+        filled = [message for _, _, message in timed if not is_empty(message["content"])]
         chats.append((number, {**shared, MESSAGES: _written(filled, agent)}))
 
-    return chats
+    return chats, moved
+
+
+def _time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
+    """The column that says when each message was sent: of several, the one that differs most."""
+    best = None
+    for path, column in columns.items():
+        if "." in path or not _TIMES & {*words_of(path)}:
+            continue
+        cells = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
+        dated = all(_seconds(value) is not None for value in cells if not is_empty(value))
+        if dated and (best is None or len(column.values) > len(columns[best].values)):
+            best = path
+
+    return best
+
+
+def _seconds(value: object) -> float | None:
+    """The time that a cell is, in seconds since 1970; None: it is none, or has no date."""
+    text = str(value).strip()
+    with suppress(ValueError):
+        number = float(text)
+        return number if _SINCE_1973 <= number < math.inf else None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
 
 
 def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> str | None:
@@ -541,7 +638,8 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
     if named:
         return named[0]
     for path in columns:
-        if "." in path or words_of(path)[-1:] not in _IDENTIFYING:
+        words = words_of(path)
+        if "." in path or (words[-1:] not in _IDENTIFYING and words not in _GROUPS):
             continue
         spoken: dict[str, set[str]] = {}
         for _, row in islice(rows.rows, LOOKED_AT):

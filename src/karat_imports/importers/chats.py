@@ -8,18 +8,26 @@ and `value`, ShareGPT's form.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.documents.chats import with_sides
-from karat.documents.columns import columns_of
-from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, side_of, speaker_and_text
+from karat.documents.chats import in_place_of_text, with_sides
+from karat.documents.columns import columns_of, is_empty
+from karat.documents.names import (
+    NOT_SPEAKING,
+    any_speaker_and_text,
+    meanings,
+    side_of,
+    speaker_and_text,
+    with_role,
+)
+from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
-from karat.errors import BadOption
+from karat.errors import BadDataset, BadOption
 from karat.formats import clean, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers
@@ -45,7 +53,10 @@ _CHAT = re.compile(
     rb'"(?:messages|conversations?)"\s*+:\s*+\[\s*+\{\s*+"(?:role|content|from|value)"'
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
+_NO_TEXT = "[no text]"
+_MOST_NAMED = 12  # columns in a note
 _REPLIES = ("response", "answer", "reply", "output", "completion")
+_USED = {*_KEYS, "model", "timestamp"}
 
 
 class Chats:
@@ -54,7 +65,7 @@ class Chats:
     """
 
     class Options(BaseModel):
-        """Who answers."""
+        """Who answers, and where."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -62,9 +73,13 @@ class Chats:
             default=None,
             description="the speaker whose turns are the answers, where no usual name tells",
         )
+        part: str | None = Field(
+            default=None, description="which list of a JSON file holds the chats, of several"
+        )
+        sheet: str | None = Field(default=None, description="which sheet of a workbook")
 
     def __init__(self, options: Options) -> None:
-        self._agent = options.agent
+        self._options, self._agent = options, options.agent
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -84,25 +99,34 @@ class Chats:
         )
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
-        if path.suffix == ".parquet" or Chats.recognizes(path, beginning(path)):
+        asked = self._options
+        whole = asked.part is None and asked.sheet is None
+        if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return _Log(path)
-        read = read_rows(path, results=True)
+        read = table(path, part=asked.part, sheet=asked.sheet)
         rows = laid_out(read, agent=self._agent, whole=True)
         chats = []
-        for name, column in columns_of(row for _, row in rows.rows).items():
+        columns = columns_of(row for _, row in rows.rows)
+        for name, column in columns.items():
             if 2 * column.messages > column.filled and "." not in name:
                 chats.append(name)
 
         if chats:
             alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
-            return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]))
+            named = _own_id(rows, columns)
+            return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), named)
 
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {who_answers(names)}")
         if names:  # the other files can be read
             raise bad_file(path, f"--set agent=NAME: {who_answers(names)}")
-        raise bad_file(path, "holds no chats: messages, or turns of a user and an assistant")
+        message = "holds no chats: messages, or turns of a user and an assistant"
+        columns = columns_of(row for _, row in read.rows)
+        reading = assign(columns, door="results", file=path.name)
+        if isinstance(reading, Reading) and {"question", "answer"} <= {*reading.roles}:
+            message += "; `karat import csv` reads its rows of a question and an answer"
+        raise bad_file(path, message)
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -111,12 +135,37 @@ class _Log(msgspec.Struct, frozen=True):
     path: Path
     rows: Rows | None = None
     columns: tuple[str, ...] = ()  # of their messages; several: each a model's
+    named: str | None = None  # the column that names each chat, where no usual one does
+
+
+def table(path: Path, *, part: str | None, sheet: str | None) -> Rows:
+    """The rows of a file of results. Raises BadOption where a list or a sheet has to be named."""
+    try:
+        return read_rows(path, section=part, sheet=sheet, results=True)
+    except BadDataset as error:
+        (first, *_) = error.faults
+        option = {"dataset.split": "part", "dataset.sheet": "sheet"}.get(first.place)
+        if option is None:
+            raise
+        raise BadOption(f"--set {option}=NAME", f"{path}: {first.message}") from error
 
 
 def who_answers(names: Sequence[str]) -> str:
     """What to say where no name tells who of these speakers answers."""
     shown = some_of([f"'{clean(name)}'" for name in names], most=6)
-    return f"say which of the speakers answers: {shown}"
+    return (
+        f"holds what people say to each other, none of them an assistant by name. Only if one of "
+        f"them is the agent, say which of the speakers answers: {shown}"
+    )
+
+
+def _models(log: _Log) -> dict[str, str]:
+    """Column of chats → the column with its model, by the ends of their names: `conversation_a` and
+    `model_a`.
+    """
+    if len(log.columns) < 2:
+        return {}
+    return {name: f"model_{name.rpartition('_')[2]}" for name in log.columns}
 
 
 def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
@@ -124,14 +173,11 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
         yield from records(log.path, findings)
         return
 
+    for text in log.rows.notes:
+        findings.note(text)
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
-    # Column of chats → the column with its model, by the ends of their names: `conversation_a`
-    # and `model_a`
-    models: dict[str, str] = {}
-    if len(log.columns) > 1:
-        models = {name: f"model_{name.rpartition('_')[2]}" for name in log.columns}
-
+    models = _models(log)
     for number, row in log.rows.rows:
         beside = {key: value for key, value in row.items() if key not in log.columns}
         for name in log.columns:
@@ -147,6 +193,7 @@ def _trials(
     findings: Findings,
     agent: str | None,
 ) -> Iterator[ImportedTrial]:
+    unused: dict[str, None] = {}
     for log in logs:
         for place, row in _records(log, findings):
             # The messages with the usual keys, whatever names speaker and text have
@@ -175,48 +222,97 @@ def _trials(
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(people)}", place)
                 continue
 
-            # What the user said each time, and all that followed until the next time
-            turns: list[tuple[str, list[Message]]] = []
-            for message in messages(said):
-                if message.role == "user" and message.text:
-                    turns.append((message.text, []))
-                elif turns:
-                    turns[-1][1].append(message)
-
+            turns, unheard = _turns(said)
+            for _ in range(unheard):
+                findings.left_out("reply before the user says anything", place)
             if not turns:
                 findings.left_out("chat in which the user says nothing", place)
                 continue
 
-            model = row.text("model") or "not named"
-            conditions.setdefault(model, ImportedCondition(model=row.text("model")))
-            name = row.text(*_IDS)
-            if name is None:
-                name = sample_name(turns[0][0], digest([turns[0][0]]))
-            for number, (question, answer) in enumerate(turns, start=1):
+            script = "\n".join(turn.question for turn in turns)
+            name, key = _name(log, row)
+            name = name or sample_name(turns[0].question, digest([script]))
+            used = {*_USED, *_models(log).values(), key}
+            unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
+            for number, turn in enumerate(turns, start=1):
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
 
+                model = turn.model or row.text("model")
+                condition = model or "not named"
+                conditions.setdefault(condition, ImportedCondition(model=model))
                 # What the assistant said last; None: nothing
-                texts = [
-                    message.text
-                    for message in answer
-                    if message.role == "assistant" and message.text
-                ]
-                calls = tool_calls(answer)
-                if not texts and not calls:
-                    reply = None
-                else:
-                    reply = Reply(
-                        text="".join(texts[-1:]), tool_calls=calls, model=row.text("model")
-                    )
+                replies = [message for message in turn.answer if message.role == "assistant"]
+                texts = [message.text for message in replies if message.text]
+                aside = [message for message in replies[:-1] if message.text and not message.calls]
+                for _ in aside:
+                    findings.left_out("reply that another follows: the last counts", place)
+                calls = tool_calls(turn.answer)
+                reply = None
+                if texts or calls:
+                    reply = Reply(text="".join(texts[-1:]), tool_calls=calls, model=model)
 
                 yield ImportedTrial(
                     sample=sample,
-                    question=question,
-                    condition=model,
+                    question=turn.question,
+                    condition=condition,
                     reply=reply,
                     started=utc(row.text("timestamp")),
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS),
                 )
+
+    if unused:
+        findings.note(f"not used: {some_of([*unused], most=_MOST_NAMED)}")
+
+
+class _Turn(msgspec.Struct):
+    """What the user said, and all that followed until the next time."""
+
+    question: str
+    answer: list[Message] = msgspec.field(default_factory=list)
+    model: str | None = None  # that the messages of the answer name
+
+
+def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
+    """The turns of a chat, and how many replies precede the first."""
+    turns: list[_Turn] = []
+    unheard = 0
+    for item in said:
+        for message in messages([item]):
+            text = message.text
+            if message.role == "user" and not message.results:
+                text = text or in_place_of_text(item.get("content")) or _NO_TEXT
+                turns.append(_Turn(text))
+            elif turns:
+                turns[-1].answer.append(message)
+                turns[-1].model = Json(item).text("model") or turns[-1].model
+            elif message.role == "assistant" and text:
+                unheard += 1
+
+    return [turn for turn in turns if turn.answer or turn.question != _NO_TEXT], unheard
+
+
+def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:
+    """How a chat is called by its record, and the key that says so; None: it has no name."""
+    for key in (log.named or "", *_IDS, *with_role(row, "conversation", "id")):
+        value = row.get(key)
+        if isinstance(value, (str, int)) and value != "":
+            return str(value), key
+
+    return None, None
+
+
+def _own_id(rows: Rows, columns: Iterable[str]) -> str | None:
+    """A column that is called an id, though not surely the chat's, and is another in each row."""
+    if with_role(columns, "conversation", "id", "repetition"):
+        return None
+    for path in columns:
+        if "." in path or not any(meaning.role == "id" for meaning in meanings(path)):
+            continue
+        values = [row.get(path) for _, row in rows.rows]
+        if len({str(value) for value in values if value not in (None, "")}) == rows.count:
+            return path
+
+    return None

@@ -67,7 +67,7 @@ from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScor
 from karat.layouts import laid_out, speakers
 from karat.records import Metric, Reply, Usage, was_cut
 from karat_imports.importers._reading import title
-from karat_imports.importers.chats import who_answers
+from karat_imports.importers.chats import table, who_answers
 
 __all__ = ["Csv"]
 
@@ -276,16 +276,7 @@ class Csv:
 
     def _rows(self, path: Path) -> Rows:
         asked = self._options
-        try:
-            rows = read_rows(path, section=asked.part, sheet=asked.sheet, results=True)
-        except BadDataset as error:
-            (first, *_) = error.faults
-            option = {"dataset.split": "part", "dataset.sheet": "sheet"}.get(first.place)
-            if option is None:
-                raise
-            raise BadOption(f"--set {option}=NAME", f"{path}: {first.message}") from error
-
-        return unfolded(rows)
+        return unfolded(table(path, part=asked.part, sheet=asked.sheet))
 
     def _columns(
         self, path: Path, columns: Mapping[str, Column], findings: Findings

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from karat.documents.columns import are_messages
-from karat.documents.names import Meaning, is_score_name, meanings
+from karat.documents.names import Meaning, is_score_name, meanings, side_of, speaker_and_text
 
 _DEEPEST = 4  # levels of objects above a list of rows
 
@@ -26,6 +26,8 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": rows}
     found: dict[str, list[Any]] = {}
     _collect(document, "", found, depth=1)
+    if len(found) > 1 and _is_a_chat(found):
+        return {"": [document]}
     if found and not _is_one_row(document):
         return found
     columns = _rows_of_columns(document)
@@ -225,6 +227,22 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if len(chats) < 2 or not all(isinstance(chat, list) and are_messages(chat) for chat in chats):
         return []
     return [{"id": key, "messages": chat} for key, chat in document.items()]
+
+
+def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
+    """Whether the longest of an object's lists holds what a user and an assistant say in turn, and
+    is called so, so that the object is one conversation with what is said of it.
+    """
+    longest = max(tables, key=lambda name: len(tables[name]))
+    named = any(meaning.role == "messages" for meaning in meanings(longest))
+    if "." in longest or not named or not are_messages(tables[longest]):
+        return False
+    sides = set()
+    for message in tables[longest]:
+        keys = speaker_and_text(message)
+        sides.add(side_of(message[keys[0]]) if keys is not None else None)
+
+    return {"user", "assistant"} <= sides
 
 
 def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:

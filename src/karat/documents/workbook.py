@@ -114,8 +114,8 @@ def _sheet(
         if name is None and len(sheets) != 1:
             if sheets:
                 message = (
-                    f"must name one of the workbook's sheets: {listed}; "
-                    "a file of answers has only one"
+                    f"must name one of the workbook's sheets: {listed} "
+                    "(of answers to score, save one sheet as a CSV file)"
                 )
             else:
                 message = "the workbook has no sheet"

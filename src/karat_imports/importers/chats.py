@@ -67,7 +67,7 @@ class Chats:
     class Options(BaseModel):
         """Who answers, and where."""
 
-        model_config = ConfigDict(extra="forbid")
+        model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
         agent: str | None = Field(
             default=None,

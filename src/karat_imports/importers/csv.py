@@ -116,7 +116,7 @@ class Csv:
     class Options(BaseModel):
         """Without an entry in `map`, a target's column is the one with the target's name."""
 
-        model_config = ConfigDict(extra="forbid")
+        model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
         map: dict[str, str] = Field(
             default={},

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 from tests.karat_imports.imported import FILES, findings, imported
 
 from karat.errors import BadDataset, OperatorError
@@ -197,6 +198,141 @@ def test_who_answers_is_asked_where_no_name_tells(tmp_path: Path, rows: list[obj
         imported("chats", tmp_path / "runs", path)
     (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Recipient"})
     assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello."]
+
+
+def asked(place: int, /, **more: object) -> dict[str, object]:
+    """A chat whose first question is the same as that of others, and whose second is not."""
+    said = ("user", "Hi?"), ("assistant", "Hello."), ("user", f"{place}?"), ("assistant", "So.")
+    return {**more, "messages": [{"role": who, "content": text} for who, text in said]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "repetitions", "samples"),
+    [
+        pytest.param([asked(1), asked(2)], 1, 4, id="without names"),
+        pytest.param([asked(1, number=1), asked(1, number=2)], 1, 4, id="the same words under two numbers"),
+        pytest.param([asked(1, by="x", transcript_id="a"), asked(1, by="x", transcript_id="b")], 1, 4),
+        pytest.param([asked(1), asked(1)], 2, 2, id="the same words"),
+        pytest.param([asked(1, repetition=1, uid="a"), asked(1, repetition=2, uid="b")], 2, 2, id="numbered"),
+    ],
+)
+def test_chats_that_open_alike_are_repetitions_only_where_nothing_tells_them_apart(
+    tmp_path: Path, rows: list[dict[str, object]], repetitions: int, samples: int
+) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([{"chat" if key == "messages" else key: row[key] for key in row} for row in rows]))
+    made = imported("chats", tmp_path / "runs", path)
+    assert made.run.info.plan.repetitions == repetitions
+    assert len([*made.run.samples()]) == samples
+    assert len([*made.run.events_of(Answer)]) == 4
+
+
+def test_a_turn_of_pictures_keeps_its_reply_and_every_reply_without_a_place_is_counted(tmp_path: Path) -> None:
+    picture = [{"type": "image_url", "image_url": {"url": "a.png"}}]
+    said = [
+        ("assistant", "Welcome."),
+        ("user", picture),
+        ("assistant", "A cat."),
+        ("user", ""),
+        ("user", "And now?"),
+        ("assistant", "I look."),
+        ("assistant", "A dog."),
+        ("user", ""),
+        ("assistant", "Still there?"),
+    ]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([{"id": "x", "messages": [{"role": who, "content": text} for who, text in said]}]))
+    made = imported("chats", tmp_path / "runs", path)
+    questions = {one.id: one.turns[0].question for one in made.run.samples()}
+    assert {questions[one.sample]: one.text for one in made.run.events_of(Answer)} == {
+        "[image]": "A cat.", "And now?": "A dog.", "[no text]": "Still there?",
+    }  # fmt: skip
+    assert findings(made) == {
+        ("left out", "reply before the user says anything"): 1,
+        ("left out", "reply that another follows: the last counts"): 1,
+    }
+
+
+def test_each_turn_of_chatgpts_export_is_read_along_the_last_branch_with_its_model(tmp_path: Path) -> None:
+    def node(name: str, parent: str | None, who: str, parts: list[object], **more: object) -> dict[str, object]:
+        metadata = {"model_slug": more.pop("model")} if "model" in more else {}
+        message = {"author": {"role": who}, "content": {"parts": parts}, "metadata": metadata, **more}
+        children = {"q": ["old", "call"], "call": ["end"], "end": ["p"], "p": ["z"]}.get(name, [])
+        return {name: {"id": name, "parent": parent, "children": children, "message": message}}
+
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file://1"}
+    mapping = {
+        **node("q", None, "user", ["Draw."]),
+        **node("call", "q", "assistant", ['{"size": 3}'], recipient="painter", model="small"),
+        **node("p", "end", "user", [picture, ""]),
+        **node("z", "p", "assistant", ["A cat."], recipient="all", model="large"),
+        **node("end", "call", "assistant", ["Done."], recipient="all", model="small"),
+        **node("old", "q", "assistant", ["No."], recipient="all", model="small"),
+    }
+    for last in ({"current_node": "z"}, {}):
+        path = tmp_path / f"export{len(last)}.json"
+        nodes = dict(sorted(mapping.items(), key=lambda item: item[0] != "old"))  # the last has no children
+        path.write_text(json.dumps([{"title": "t", **last, "mapping": nodes, "conversation_id": "c"}]))
+        made = imported("chats", tmp_path / "runs", path)
+        questions = {one.id: one.turns[0].question for one in made.run.samples()}
+        answers = {questions[one.sample]: (one.text, one.condition) for one in made.run.events_of(Answer)}
+        assert answers == {"Draw.": ("Done.", "small"), "[image]": ("A cat.", "large")}
+        assert "'mapping': conversations; 1 message of other branches not read" in made.findings.notes
+        assert f"not used: title{', current_node' if last else ''}" in made.findings.notes
+
+
+def test_messages_of_people_are_put_in_order_once_one_is_said_to_answer(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "sent_at,group_id,author,text,started_at,level\n"
+        "2026-01-02 10:00:03+00:00,a,dog,Why?,2026-01-02 10:00:00+00:00,1\n"
+        "2026-01-02 10:00:02.5+00:00,a,cat,Hello.,2026-01-02 10:00:00+00:00,1\n"
+        "2026-01-02 10:00:01+00:00,a,dog,Hi?,2026-01-02 10:00:00+00:00,1\n"
+        "2026-01-02 10:00:04+00:00,a,cat,So.,2026-01-02 10:00:00+00:00,1\n"
+        "2026-01-02 11:00:01+00:00,b,dog,Hi?,2026-01-02 11:00:00+00:00,1\n"
+        "2026-01-02 11:00:02+00:00,b,cat,Bye.,2026-01-02 11:00:00+00:00,1\n"
+    )
+    with pytest.raises(OperatorError, match=r"what people say, .* none of them is an assistant; .*: 'dog', 'cat'"):
+        imported("chats", tmp_path / "runs", path)
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "cat"})
+    assert {one.sample: one.text for one in made.run.events_of(Answer)} == {
+        "a turn 1": "Hello.", "a turn 2": "So.", "b": "Bye.",
+    }  # fmt: skip
+    assert "a row: a message; 1 conversation put in the order of 'sent_at'" in made.findings.notes
+    assert "not used: started_at, level" in made.findings.notes
+
+
+def test_a_sheet_with_chats_can_be_named_also_by_a_number(tmp_path: Path) -> None:
+    book = Workbook()
+    for name in ("0", "notes"):
+        sheet = book.create_sheet(name)
+        for row in (["chat_id", "sender", "text"], ["7", "customer", "Hi?"], ["7", "agent", f"Hello {name}."]):
+            sheet.append(row)
+
+    del book["Sheet"]
+    book.save(tmp_path / "log.xlsx")
+    with pytest.raises(OperatorError, match=r"--set sheet=NAME: .*must name .*: '0', 'notes'"):
+        imported("chats", tmp_path / "runs", tmp_path / "log.xlsx")
+    (made,) = import_results("chats", [tmp_path / "log.xlsx"], tmp_path / "runs", options={"sheet": 0})
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello 0."]
+
+
+def test_one_object_with_a_transcript_beside_other_lists_is_one_conversation(tmp_path: Path) -> None:
+    said = [{"role": who, "content": who, "phase": "p"} for who in ("user", "assistant", "user", "assistant")]
+    verdicts = {"verdicts": [{"question": "Is it?", "answer": "yes"}], "score": 1}
+    path = tmp_path / "debate.json"
+    path.write_text(json.dumps({"scenario_id": "s-1", "transcript": said, "judge": verdicts, "facts": [{"a": 1}]}))
+    made = imported("chats", tmp_path / "runs", path)
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["assistant", "assistant"]
+    assert [sample.id for sample in made.run.samples()] == ["s-1 turn 1", "s-1 turn 2"]
+    assert "not used: judge, facts" in made.findings.notes
+
+
+def test_rows_of_a_question_and_an_answer_are_left_to_csv(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"question": "Hi?", "answer": "Hello.", "confidence": 0.5}\n' * 2)
+    with pytest.raises(BadDataset, match=r"holds no chats.*use `karat import csv`"):
+        imported("chats", tmp_path / "runs", path)
 
 
 def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:

@@ -225,8 +225,10 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path):
     path = workbook(tmp_path / "q.xlsx", [HEADER, ["a", "b", 1]], [HEADER, ["c", "d", 2]])
     assert rows_of(path, sheet="S2") == [(2, {"question": "c", "answer": "d", "n": 2})]
     assert faults_of(path) == [
-        "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2' "
-        "(of answers to score, save one sheet as a CSV file)"
+        (
+            "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2' "
+            "(of answers to score, save one sheet as a CSV file)"
+        )
     ]
     assert faults_of(path, sheet="S3") == ["dataset.sheet: the workbook has no sheet 'S3' (known: S1, S2)"]
     assert kind_of(path) == "golden"

@@ -113,19 +113,21 @@ class Chats:
 
         if chats:
             alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
-            named = _own_id(rows, columns)
-            return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), named)
+            ids = tuple(_ids(rows, columns))
+            return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), ids)
 
         names = speakers(read)
         if names and alone:
-            raise BadOption("--set agent=NAME", f"{path}: {who_answers(names)}")
+            people = "holds what people say, and by name none of them is an assistant"
+            message = f"{path}: {people}; only if one is the agent, {who_answers(names)}"
+            raise BadOption("--set agent=NAME", message)
         if names:  # the other files can be read
             raise bad_file(path, f"--set agent=NAME: {who_answers(names)}")
         message = "holds no chats: messages, or turns of a user and an assistant"
         columns = columns_of(row for _, row in read.rows)
         reading = assign(columns, door="results", file=path.name)
         if isinstance(reading, Reading) and {"question", "answer"} <= {*reading.roles}:
-            message += "; `karat import csv` reads its rows of a question and an answer"
+            message += "; if each row is a question and the answer to it, use `karat import csv`"
         raise bad_file(path, message)
 
 
@@ -135,7 +137,7 @@ class _Log(msgspec.Struct, frozen=True):
     path: Path
     rows: Rows | None = None
     columns: tuple[str, ...] = ()  # of their messages; several: each a model's
-    named: str | None = None  # the column that names each chat, where no usual one does
+    ids: tuple[str, ...] = ()  # columns that hold another id in each row
 
 
 def table(path: Path, *, part: str | None, sheet: str | None) -> Rows:
@@ -153,10 +155,7 @@ def table(path: Path, *, part: str | None, sheet: str | None) -> Rows:
 def who_answers(names: Sequence[str]) -> str:
     """What to say where no name tells who of these speakers answers."""
     shown = some_of([f"'{clean(name)}'" for name in names], most=6)
-    return (
-        f"holds what people say to each other, none of them an assistant by name. Only if one of "
-        f"them is the agent, say which of the speakers answers: {shown}"
-    )
+    return f"say which of the speakers answers: {shown}"
 
 
 def _models(log: _Log) -> dict[str, str]:
@@ -295,8 +294,14 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
 
 
 def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:
-    """How a chat is called by its record, and the key that says so; None: it has no name."""
-    for key in (log.named or "", *_IDS, *with_role(row, "conversation", "id")):
+    """How a chat is called by its record, and the key that says so; None: it has no name.
+
+    Where a column numbers repetitions, what is another in each row names no chat.
+    """
+    keys = [*_IDS, *with_role(row, "conversation", "id"), *log.ids]
+    if with_role(row, "repetition"):
+        keys = [key for key in keys if key not in log.ids]
+    for key in keys:
         value = row.get(key)
         if isinstance(value, (str, int)) and value != "":
             return str(value), key
@@ -304,15 +309,10 @@ def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _own_id(rows: Rows, columns: Iterable[str]) -> str | None:
-    """A column that is called an id, though not surely the chat's, and is another in each row."""
-    if with_role(columns, "conversation", "id", "repetition"):
-        return None
+def _ids(rows: Rows, columns: Iterable[str]) -> Iterator[str]:
+    """The columns that may be ids by their names, and hold another value in each row."""
     for path in columns:
-        if "." in path or not any(meaning.role == "id" for meaning in meanings(path)):
-            continue
-        values = [row.get(path) for _, row in rows.rows]
-        if len({str(value) for value in values if value not in (None, "")}) == rows.count:
-            return path
-
-    return None
+        if "." not in path and any(meaning.role == "id" for meaning in meanings(path)):
+            values = [row.get(path) for _, row in rows.rows]
+            if len({str(value) for value in values if not is_empty(value)}) == rows.count:
+                yield path

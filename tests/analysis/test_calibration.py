@@ -15,6 +15,7 @@ from karat.analysis import summarize
 from karat.analysis.calibration import calibrated, draw_answers, metrics_for_people, with_corrected
 from karat.analysis.label_sheet import write_sheet
 from karat.errors import BadOption
+from karat.journal.calibration import add_calibration
 from karat.records import Metric, Reply, Turn
 from karat.stats import cohen_kappa, gwet_ac, krippendorff_alpha, stratified_difference, stratified_mean
 
@@ -107,7 +108,6 @@ def test_an_answer_that_no_cell_holds_is_cut_and_says_so(tmp_path):
     run = script.end()
     summary = summarize(run)
     draw = draw_answers(run, summary, 2, metric=summary.metrics[0], seed=0)
-    csv.field_size_limit(200_000)
     rows = [*csv.DictReader(io.StringIO(write_sheet(run, summary, draw, ()).removeprefix("\ufeff")))]
     cut = " [… cut here; `karat view` shows all]"
     assert {row["answer"] for row in rows} == {"x" * 32_000, "x" * 32_000 + cut}
@@ -236,8 +236,6 @@ def test_answers_that_were_scored_after_the_draw_are_counted_besides(tmp_path):
         later.answer(row, "plain")
         later.score(row, "plain", value=3 + row % 2)
     run = later.end()
-    from karat.journal.calibration import add_calibration
-
     add_calibration(run, [draw])
     label(run, draw, "ann", lambda at, judge: judge)
     report = calibrated(run, summarize(run))
@@ -247,8 +245,6 @@ def test_answers_that_were_scored_after_the_draw_are_counted_besides(tmp_path):
 
 def test_the_newest_draw_with_labels_counts_unless_one_is_named(tmp_path):
     run, summary, first = drawn(tmp_path / "run", size=8)
-    from karat.journal.calibration import add_calibration
-
     second, third = (draw_answers(run, summary, 9, metric=summary.metrics[0], seed=seed) for seed in (1, 2))
     add_calibration(run, [second, third])
     with pytest.raises(BadOption, match="run 1234abcd has no labels of drawn answers: draw some with"):

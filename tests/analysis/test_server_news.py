@@ -8,6 +8,9 @@ from karat.analysis.server_news import server_news
 from karat.journal import ServerInfo
 from karat.records import ServerEvent
 
+TOOLS = "changed its tools during the run"
+DECLINED = "because `elicit` does not fit it"
+UNASKED = "over protocol 2026-07-28 servers send no requests: set `protocol: 2025-11-25` for this server"
 BOTH = "answers before and after are not alike"
 
 
@@ -19,20 +22,19 @@ def changed(server="docs", **fields):
     ("events", "told"),
     [
         ([], []),
-        ([changed()], [f"MCP server 'docs' changed its tools during the run: {BOTH}"]),
+        ([changed()], [f"MCP server 'docs' {TOOLS}: {BOTH}"]),
         (
             [changed(added=("a", "b")), changed(added=("b",), removed=("c",), altered=("d",)), changed("other")],
             [
-                f"MCP server 'docs' changed its tools during the run (new: a, b; gone: c; altered: d): {BOTH}",
-                f"MCP server 'other' changed its tools during the run: {BOTH}",
+                f"MCP server 'docs' {TOOLS} (new: a, b; gone: c; altered: d): {BOTH}",
+                f"MCP server 'other' {TOOLS}: {BOTH}",
             ],
         ),
         (
             [changed(added=tuple("abcdefg"), protocol="2025-11-25"), changed(added=tuple("abcde"), server="five")],
             [
-                "MCP server 'docs' changed its tools during the run (new: a, b, c, d, e and 2 more; it spoke protocol "
-                f"2025-11-25): {BOTH}",
-                f"MCP server 'five' changed its tools during the run (new: a, b, c, d, e): {BOTH}",
+                f"MCP server 'docs' {TOOLS} (new: a, b, c, d, e and 2 more; it spoke protocol 2025-11-25): {BOTH}",
+                f"MCP server 'five' {TOOLS} (new: a, b, c, d, e): {BOTH}",
             ],
         ),
         (
@@ -45,8 +47,7 @@ def changed(server="docs", **fields):
         (
             [ServerEvent(server="docs", what="unasked")] * 3,
             [
-                "MCP server 'docs' could not ask what `elicit` answers, 3 times: over protocol 2026-07-28 servers "
-                "send no requests: set `protocol: 2025-11-25` for this server"
+                f"MCP server 'docs' could not ask what `elicit` answers, 3 times: {UNASKED}",
             ],
         ),
         (
@@ -55,8 +56,8 @@ def changed(server="docs", **fields):
                 for problem in ("no 'x'", "no 'y'", "no 'y'")
             ],
             [
-                "MCP server 'docs': its form was declined 2 times, because `elicit` does not fit it: no 'y'",
-                "MCP server 'docs': its form was declined 1 time, because `elicit` does not fit it: no 'x'",
+                f"MCP server 'docs': its form was declined 2 times, {DECLINED}: no 'y'",
+                f"MCP server 'docs': its form was declined 1 time, {DECLINED}: no 'x'",
             ],
         ),
     ],

@@ -1,0 +1,208 @@
+"""Whole documents as one reads them, from values that are made up: each line of them, and what its charts draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.analysis import journals
+from tests.analysis.labelled import drawn, label
+from tests.exports.test_reports import story
+
+from karat.analysis import Summary, summarize
+from karat.analysis.calibration import calibrated, with_corrected
+from karat.analysis.history import History, Point, Series
+from karat.analysis.leaderboard import Entry, Leaderboard
+from karat.analysis.numbers import Estimate
+from karat.analysis.planning import Pilot, plan
+from karat.blocks import Axis, Chart, Plane
+from karat.document.calibrated import calibrated_document
+from karat.document.followed import history_document
+from karat.document.html_texts import read_texts
+from karat.document.planned import plan_document
+from karat.document.ranked import leaderboard_document
+from karat.document.render.markdown import render_markdown
+from karat.document.render.terminal import render_terminal
+from karat.document.run import Document, document
+from karat.records import Metric
+from karat.stats.drift import Alarm, ChangePoint
+
+
+def read(document: Document) -> str:
+    """Everything that a terminal shows, and what the charts would draw."""
+    lines = [render_terminal(document, width=100, full=True)]
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, Chart):
+                lines += drawing(block)
+    return "\n".join(lines) + "\n"
+
+
+def answers(run, summary: Summary, **options: Any) -> Document:
+    """The document of a run with what its page quotes."""
+    texts, _ = read_texts(run, summary)
+    return document(summary, texts=texts, files={"experiment.yaml": "name: support-kb\n"}, **options)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    run = story(tmp_path_factory.mktemp("told") / "run", journals)
+    return run, summarize(run)
+
+
+def test_a_run_with_all_that_its_page_quotes(told, golden):
+    golden("documents/run.txt", render_terminal(answers(*told), width=100, full=True) + "\n")
+    golden("documents/run.md", render_markdown(answers(*told, lowest=1, longest=20)))
+
+
+def test_a_first_screen_has_the_blocks_of_the_whole_that_it_shows(told):
+    _, summary = told
+    whole, brief = (render_terminal(document(summary, brief=brief), width=100, full=False) for brief in (False, True))
+    assert brief == whole
+
+
+def test_a_run_whose_verdict_is_that_of_people(tmp_path, golden):
+    run, summary, draw = drawn(tmp_path / "run", size=30)
+    label(run, draw, "ann", lambda at, judge: judge - (at % 2))
+    told = document(with_corrected(run, summary), brief=True)
+    golden("documents/run-corrected.txt", render_terminal(told, width=100, full=True) + "\n")
+
+
+def test_a_run_of_which_nothing_is_scored_yet_says_so(tmp_path):
+    script = journals.Script(tmp_path / "run")
+    script.answer(0, "baseline")
+    begun = render_terminal(document(summarize(script.stop())), width=100, full=True)
+    assert "Nothing was scored yet." in begun
+    ended = journals.Script(tmp_path / "ended", samples=1)
+    ended.failure(0, "baseline")
+    ended.failure(0, "with-docs")
+    assert "No answer has a score." in render_terminal(document(summarize(ended.end())), width=100, full=True)
+
+
+def drawing(chart: Chart) -> Iterator[str]:
+    yield f"chart {chart.name}: {chart.title} | {chart.description} | {', '.join(chart.legend)}"
+    for panel in chart.panels:
+        assert isinstance(panel, Plane)
+        for side, axis in (("x", panel.x), ("y", panel.y)):
+            yield f"{side}: {axis_of(axis)}"
+        for curve in panel.curves:
+            points = " ".join(f"({point.x:.4g}, {point.y:.4g})" for point in curve.points)
+            yield f"{curve.form} {curve.series}: {points}"
+
+
+def axis_of(axis: Axis) -> str:
+    return f"{axis.title} start={axis.start} zero={axis.zero} whole={axis.whole} percent={axis.percent}"
+
+
+ONCE = Pilot(between=0.64, reason="each question was answered once, so repeats are not known", questions=20)
+PLANS = {
+    "assumed": plan(Pilot(between=0.64, within=(0.2, 0.3)), questions=[20, 40], repetitions=[1, 3]),
+    "assumed-for-a-difference": plan(
+        Pilot(between=0.64, within=(0.2, 0.2), cost_answer=0.01, cost_score=0.002, seconds=3.0, questions=25,
+              repetitions=2),
+        delta=0.4, questions=[25, 50], repetitions=[1, 2],
+    ),
+    "shares": plan(Pilot(between=0.1, within=(0.05, 0.08)), delta=0.1, questions=[30], repetitions=[1]),
+    "out-of-reach": plan(Pilot(between=1e18), delta=1e-9, questions=[10]),
+    "answered-once": plan(ONCE, questions=[20, 40]),
+    "steady": plan(Pilot(between=0.5, questions=12, repetitions=3), delta=0.5, questions=[12]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan(name, golden):
+    told = plan_document(PLANS[name], title=f"plan: {name}", percent=name == "shares")
+    golden(f"documents/plan-{name}.txt", read(told))
+
+
+def span(value: float | None, reach: float = 0.25) -> Estimate:
+    low, high = (None, None) if value is None else (value - reach, value + reach)
+    return Estimate(value=value, low=low, high=high, se=None, n=20, level=0.95, method="made up")
+
+
+def series(condition: str, values: list[float | None], *, change: dict = {}, alarm: dict = {}, **fields) -> Series:  # noqa: B006
+    points = tuple(
+        Point(run=f"run{at}", created=f"2026-10-{20 - at:02}T08:00:00Z", estimate=span(value))
+        for at, value in enumerate(values)
+    )
+    none = {
+        "index": None,
+        "before": math.nan,
+        "after": math.nan,
+        "statistic": math.nan,
+        "p": math.nan,
+        "n": len(values),
+    }
+    quiet = {"index": None, "since": None, "upwards": False, "statistic": 0.0, "threshold": 4.0, "n": len(values)}
+    return Series(
+        condition=condition, metric="completeness", points=points, change=ChangePoint(**{**none, **change}),
+        alarm=Alarm(**{**quiet, **alarm}), correlation=None, **fields,
+    )  # fmt: skip
+
+
+CHANGED = {"index": 1, "before": 0.25, "after": 0.75, "p": 0.05}
+
+
+def test_a_history(golden):
+    level: list[float | None] = [3.0, 3.5, None]
+    told = History(
+        name="nightly", dataset="questions.jsonl", sha256="", runs=3, left_out=1,
+        series=(
+            series("rising", level, alarm={"index": 2, "since": 1, "upwards": True}, change=CHANGED),
+            series("falling", level[::-1], alarm={"index": 2, "since": 0}),
+            series("changed", level, change=CHANGED),
+            series("hardly changed", level, change={**CHANGED, "p": 0.051}),
+            series("short", level[:1], change={"reason": "needs 10 runs to detect a change, got 1"}),
+        ),
+    )  # fmt: skip
+    golden("documents/history.txt", read(history_document(told)))
+    shares = History(
+        name="nightly", dataset="q.jsonl", sha256="", runs=1, left_out=0,
+        series=(series("alone", [0.5, 0.75], percent=True, change=CHANGED),),
+    )  # fmt: skip
+    golden("documents/history-of-shares.txt", read(history_document(shares)))
+
+
+def board(groups: str, *, runs: str = "1", **fields) -> Leaderboard:
+    """Entries with these groups, words apart; their runs in turn."""
+    entries = tuple(
+        Entry(run=runs[at % len(runs)] * 8, name="nightly", condition=f"c{at}", mean=span(4.5 - at / 2), groups=mine)
+        for at, mine in enumerate(groups.split())
+    )
+    facts = {"metric": "completeness", "percent": False, "direction": "higher", "level": 0.95, "questions": 60}
+    return Leaderboard(**{**facts, "left_out": 0, "tests": 3, "entries": entries, **fields})
+
+
+BOARDS = {
+    "one-is-best": board("a b b"),
+    "one-is-like-the-best": board("a ab b", runs="12", left_out=1, warnings=("Few questions.",)),
+    "nobody-is-best": board("a ab a", direction="lower", tests=1),
+    "many-are-like-the-best": board("a a a a a a a b", percent=True),
+    "no-direction": board("a b", direction="none"),
+}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_leaderboard(name, golden):
+    golden(f"documents/leaderboard-{name}.txt", read(leaderboard_document(BOARDS[name])))
+
+
+def test_a_judge_beside_people(tmp_path, golden):
+    run, summary, draw = drawn(tmp_path / "run", size=30)
+    label(run, draw, "ann", lambda at, judge: judge - (at % 2))
+    label(run, draw, "bob", lambda at, judge: max(1, judge - 1) if at % 5 else None)
+    told = calibrated_document(calibrated(run, summary, half_width=0.3), name="support-kb")
+    golden("documents/calibrated.txt", read(told))
+    run, summary, draw = drawn(tmp_path / "few", size=30)
+    label(run, draw, "ann", lambda at, judge: judge + 1 if at < 1 else None)
+    golden("documents/calibrated-by-one-label.txt", read(calibrated_document(calibrated(run, summary), name="few")))
+
+
+def test_a_judge_of_yes_and_no_beside_people(tmp_path, golden):
+    right = {"plain": [[at % 3 > 0] for at in range(12)], "docs": [[at % 4 > 0] for at in range(12)]}
+    run, summary, draw = drawn(tmp_path / "run", right, size=24, metric=Metric(name="right", kind="share"))
+    label(run, draw, "ann", lambda at, judge: 1.0 if at % 7 else judge, metric="right")
+    told = calibrated_document(calibrated(run, summary, target="answers"), name="yes and no")
+    golden("documents/calibrated-shares.txt", read(told))

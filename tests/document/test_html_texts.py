@@ -21,14 +21,14 @@ def test_the_worst_answer_to_a_low_question_is_quoted(tmp_path, journals, direct
     assert left_out == []
 
 
-def test_an_answer_without_a_score_is_quoted_only_where_there_is_no_other(tmp_path, journals):
-    script = journals.Script(tmp_path / "run", samples=1, repetitions=2)
+def test_an_answer_with_a_score_is_quoted_rather_than_one_without(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1, repetitions=2, conditions=("baseline",))
     script.answer(0, "baseline", 0)
-    script.scored(0, "baseline", 1, value=5)
-    script.answer(0, "with-docs", 0, reply=Reply(text="I would say 3.", answer="3"))
+    script.answer(0, "baseline", 1, reply=Reply(text="I would say 3.", answer="3"))
+    script.score(0, "baseline", 1, value=5)
     run = script.end()
     texts, _ = read_texts(run, summarize(run))
-    assert texts.answers == {("0", "baseline"): ("Answer 0 baseline 1.",), ("0", "with-docs"): ("3",)}
+    assert texts.answers == {("0", "baseline"): ("3",)}
 
 
 def test_only_the_lowest_questions_are_quoted(tmp_path, journals):

@@ -25,7 +25,7 @@ def test_an_answer_with_a_score_is_quoted_rather_than_one_without(tmp_path, jour
     script = journals.Script(tmp_path / "run", samples=1, repetitions=2, conditions=("baseline",))
     script.answer(0, "baseline", 0)
     script.answer(0, "baseline", 1, reply=Reply(text="I would say 3.", answer="3"))
-    script.score(0, "baseline", 1, value=5)
+    script.score(0, "baseline", 1, value=3)
     run = script.end()
     texts, _ = read_texts(run, summarize(run))
     assert texts.answers == {("0", "baseline"): ("3",)}

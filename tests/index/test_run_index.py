@@ -10,7 +10,7 @@ import pytest
 from karat.errors import BadRun
 from karat.index import read_index
 from karat.journal import CHECKSUMS_SINCE, PlanInfo
-from karat.records import Answer, Reply, Score
+from karat.records import NOT_ASKED, Answer, Reply, Score, ToolCall, Usage
 
 answer = msgspec.json.Decoder(Answer).decode
 score = msgspec.json.Decoder(Score).decode
@@ -87,3 +87,42 @@ def test_a_damaged_resume_is_named_with_its_line(script):
     run.journal.write_bytes(run.journal.read_bytes().replace(b'"third"', b'"th1rd"'))
     with pytest.raises(BadRun, match="line 10 of the journal is damaged"):
         run.plan()
+
+
+def test_what_is_not_known_to_have_been_paid_is_counted_apart(journals, tmp_path):
+    """Of answers, of attempts that failed and of the judge; nothing unknown becomes zero, or the reverse."""
+    script = journals.Script(tmp_path / "run", conditions=("plain",), samples=3)
+    used = Usage(input_tokens=10, output_tokens=2, reasoning_tokens=1)
+    script.answer(0, "plain", reply=Reply(text="a", dollars=0.5, usage=used), seconds=2.0)
+    script.answer(1, "plain", reply=Reply(text="b", dollars=0.0, usage=Usage(input_tokens=5)))
+    script.attempt(2, "plain", dollars=0.25)
+    script.attempt(2, "plain", n=2)
+    script.answer(2, "plain", replies=(Reply(text="c"), NOT_ASKED), attempts=3)
+    script.score(0, "plain", value=1, offline=False, dollars=0.125, usage=used)
+    script.score(1, "plain", value=1, offline=False)
+    script.score(2, "plain", value=1)
+    script.score(2, "plain", value=1, dollars=0.75)
+    index = read_index(script.end())
+    tally = index.tallies[0]
+    assert (tally.answered, [*tally.seconds]) == (3, [2.0, 1.0, 1.0])
+    assert (sorted(tally.dollars), tally.unknown, tally.unpriced_replies) == ([0.25, 0.5], 2, 1)
+    assert ([*tally.lost_dollars], tally.lost_unknown) == ([0.25], 1)
+    assert ([*tally.judge_dollars], tally.judge_unknown, tally.judge_tokens) == ([0.125, 0.75], 1, 12)
+    assert (tally.tokens, tally.tokens_unknown, tally.uncounted_replies) == ([25, 4, None, None, 2], 4, 1)
+
+
+def test_a_tool_succeeded_if_one_of_its_calls_of_an_answer_did(journals, tmp_path):
+    script = journals.Script(tmp_path / "run", conditions=("plain",))
+    bad, good = (ToolCall(tool="search", server="docs", input={}, error=error) for error in ("no", None))
+    other = ToolCall(tool="read", server="docs", input={}, error="no")
+    own = ToolCall(tool="think", input={})
+    script.answer(
+        0, "plain", replies=(Reply(text="a", tool_calls=(bad, good, bad)), Reply(text="b", tool_calls=(other, own)))
+    )
+    index = read_index(script.end())
+    names = {code: (tool.server, tool.tool) for tool, code in index.calls.codes.items()}
+    rows = {names[tool]: succeeded for tool, succeeded in zip(index.calls.tools, index.calls.succeeded, strict=True)}
+    assert rows == {("docs", "search"): 1, ("docs", "read"): 0, (None, "think"): 1}
+    assert [*index.calls.cells] == [0, 0, 0]
+    calls = index.tallies[0].servers
+    assert {name: (one.calls, one.errors, one.trials) for name, one in calls.items()} == {"docs": (4, 3, 1)}

@@ -250,3 +250,11 @@ def test_a_call_that_cancels_its_own_task_leaves_no_trace(late: bool) -> None:
     outcome, cancelling = asyncio.run(within())
     assert cancelling == 0
     assert outcome == "done" if late else outcome.message.startswith("CancelledError")
+
+
+def test_a_key_that_interrupts_a_call_interrupts_the_run() -> None:
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        called(interrupted)

@@ -415,3 +415,36 @@ def test_a_full_disk_ends_the_run_with_a_remedy(experiment: Write, run: Run, tmp
     after = [one.trial for one in again.run.events_of(Answer)]
     assert after[: len(before)] == before
     assert len(after) == len(set(after)) == 800
+
+
+def test_a_resume_with_another_scorer_says_what_is_other(experiment: Write, run: Run) -> None:
+    def scored(**scorers: Any) -> Path:
+        given = [{"type": kind, "name": name, **options} for name, (kind, options) in scorers.items()]
+        return experiment(PLAIN, questions=2, scorers=given)
+
+    first = run(scored(form=("regex", {"pattern": "a"}), same=("equals", {}), gone=("equals", {})))
+    with pytest.raises(ResumeRefused) as refused:
+        run(scored(form=("regex", {"pattern": "b"}), same=("contains", {}), new=("equals", {})), resume=first.run.path)
+    assert [*refused.value.changes] == [
+        "the scorer 'form' changed: pattern was 'a', is 'b'",
+        "the scorer 'same' changed: its type was equals, is contains",
+        "the scorer 'gone' is gone",
+        "the scorer 'new' is new",
+    ]
+
+
+def test_a_scorer_sees_no_secret_that_a_question_holds(experiment: Write, run: Run, monkeypatch) -> None:
+    """It reads samples as the run folder has them."""
+    monkeypatch.setenv("ANSWER_KEY", "correct-horse-battery")
+    code = PLAIN + (
+        "class Scorer:\n"
+        "    def score(self, sample, answer):\n"
+        "        return 'correct-horse' not in sample.turns[0].golden and 'It is' in sample.turns[0].golden\n"
+    )
+    file = experiment(code, secrets=["ANSWER_KEY"], questions=1)
+    file.with_name("questions.jsonl").write_text(
+        '{"question":"q","answer":"It is correct-horse-battery."}\n'
+        '{"question":"q2","answer":"It is correct-horse-battery, too."}\n'
+    )
+    given = [value for score in run(file).run.events_of(Score) for value in score.values.values()]
+    assert given == [True] * 8

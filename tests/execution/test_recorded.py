@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.running_commands import Done
 
+from karat.execution import Outcome
 from karat.journal import RunFolder
 from karat.records import Answer, Failure, Score
 
@@ -61,3 +64,32 @@ def test_a_run_stops_at_its_limit_of_failures(here: Path, karat: Callable[..., D
     assert karat("run", "experiment.yaml").code == 3
     (folder,) = (here / "results").glob("[!.]*")
     assert len(list(RunFolder.open(folder).events_of(Failure))) == 100
+
+
+def test_an_answer_that_is_looked_up_says_when(experiment: Callable[..., Path], run: Callable[..., Outcome]) -> None:
+    file = experiment(agent={"type": "replay", "path": "answers.jsonl"}, conditions={"a": {}})
+    rows = [{"id": str(row), "answer": f"a{row}"} for row in range(3)]
+    file.with_name("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    before = datetime.now(UTC)
+    answers = list(run(file).run.events_of(Answer))
+    assert len(answers) == 3
+    for answer in answers:
+        assert before - timedelta(seconds=1) < datetime.fromisoformat(answer.started) <= datetime.now(UTC)
+
+
+def test_a_condition_whose_server_is_broken_is_not_looked_up(
+    experiment: Callable[..., Path], run: Callable[..., Outcome]
+) -> None:
+    file = experiment(
+        agent={"type": "replay", "path": "answers.jsonl"},
+        mcp_servers={"gone": {"type": "stdio", "command": "/nowhere/server"}},
+        conditions={"plain": {}, "served": {"mcp_servers": ["gone"]}},
+        execution={"num_repetitions": 1},
+    )
+    rows = [{"id": str(row), "answer": f"a{row}"} for row in range(3)]
+    file.with_name("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = run(file).run
+    assert [answer.condition for answer in ended.events_of(Answer)] == ["plain"] * 3
+    assert {(lost.condition, lost.stage, lost.cls) for lost in ended.events_of(Failure)} == {
+        ("served", "preflight", "infrastructure")
+    }

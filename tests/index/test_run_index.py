@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from karat.errors import BadRun
-from karat.index import read_index
+from karat.index import read_index, trusted
 from karat.journal import CHECKSUMS_SINCE, PlanInfo
 from karat.records import NOT_ASKED, Answer, Reply, Score, ToolCall, Usage
 
@@ -126,3 +126,41 @@ def test_a_tool_succeeded_if_one_of_its_calls_of_an_answer_did(journals, tmp_pat
     assert [*index.calls.cells] == [0, 0, 0]
     calls = index.tallies[0].servers
     assert {name: (one.calls, one.errors, one.trials) for name, one in calls.items()} == {"docs": (4, 3, 1)}
+
+
+def test_scores_of_a_run_that_knows_no_scorer_are_paid_all_the_same(journals, tmp_path):
+    script = journals.Script(tmp_path / "run", scorers=())
+    script.attempt(0, "baseline", stage="score", dollars=0.5)
+    script.answer(0, "baseline")
+    script.score(0, "baseline", value=1, offline=False, dollars=0.25)
+    index = read_index(script.end())
+    everyone = [*index.tallies, index.unassigned]
+    assert sum(sum(tally.judge_dollars) for tally in everyone) == 0.75
+
+
+def test_samples_are_in_the_order_of_their_positions_whatever_that_of_the_lines(journals, tmp_path):
+    samples = [journals.sample(at) for at in (2, 0, 1)]
+    script = journals.Script(tmp_path / "run", samples=samples, conditions=("plain",))
+    for row in range(3):
+        script.answer(row, "plain")
+    index = read_index(script.end())
+    assert {name: (row, index.positions[row], index.digests[row]) for name, row in index.samples.items()} == {
+        str(at): (at, at, journals.sample(at).digest) for at in range(3)
+    }
+    assert {index.place(cell)[0]: line.sample for cell, line in index.answer_lines(answer)} == {0: "0", 1: "1", 2: "2"}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RecursionError(), "holds values nested too deeply to be read"),
+        (OverflowError(), "holds numbers that are too large to compute with"),
+        (MemoryError(), "holds numbers that are too large to compute with"),
+        (msgspec.DecodeError("bad"), "the journal is damaged: bad"),
+    ],
+)
+def test_values_that_karat_never_writes_are_a_fault_of_the_run(journals, tmp_path, error, said):
+    run = journals.Script(tmp_path / "run").end()
+    with pytest.raises(BadRun, match=said) as refused, trusted(run):
+        raise error
+    assert str(run.path) in str(refused.value)

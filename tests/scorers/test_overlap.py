@@ -362,3 +362,14 @@ def test_versions_codes_and_leading_zeros_are_texts(golden, text, same):
     answer = Answer(trial="t", sample="a", condition="c", repetition=0, replies=(Reply(text=text),))
     verdict = Overlap().score(sample, answer)
     assert (verdict.values["factual_adherence"] == 5) is same
+
+
+@pytest.mark.parametrize(("golden", "text"), [("**Yes**, it is.", "Yes, it is."), ("Yes, it is.", "**Yes**, it is.")])
+def test_a_yes_in_bold_is_a_yes(golden, text):
+    assert set(scored(("Is it free?", golden), text).values.values()) == {5}
+
+
+@pytest.mark.parametrize("golden", ["**No**, it is not.", "No, it is not."])
+def test_a_yes_where_a_no_is_golden_is_a_contradiction(golden):
+    reasons = scored(("Is it free?", golden), "Yes, it is.").reasons
+    assert any("opposite" in reason or "contradict" in reason for reason in reasons.values())

@@ -202,3 +202,20 @@ def test_a_judge_that_never_wavers_is_told():
     found = stats.variance_components([1, 1, 2, 2, 1, 1, 3, 3], [*"aaaabbbb"], answer=[1, 1, 2, 2] * 2)
     assert (found.judge.high, found.between.reason) == (0.0, None)
     assert "the same" in found.judge.reason
+
+
+def test_the_interval_of_a_pooled_sd_is_that_of_the_mean_variance_under_the_root():
+    """Variances 2, 8 and 2 of three questions: Student's t over them, and its standard error by the delta method."""
+    found = stats.pooled_sd([1, 3, 1, 5, 4, 2], [1, 1, 2, 2, 3, 3])
+    within = stats.mean_interval([2.0, 8.0, 2.0])
+    assert found.value == pytest.approx(2.0)
+    assert found.se == pytest.approx(within.se / 4)
+    assert (found.low, found.high) == pytest.approx((0.0, math.sqrt(within.high)))
+
+
+def test_a_pooled_sd_of_one_question_has_no_interval():
+    found = stats.pooled_sd([1, 3, 5], [1, 1, 2])
+    assert found.value == pytest.approx(math.sqrt(2))
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert found.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.documents.nodes import Node, plain
+from karat.documents.nodes import Node, plain, printable
 from karat.documents.reader import MAX_BYTES, MAX_NODES, parse
 
 
@@ -158,3 +159,22 @@ def test_no_punctuation_makes_it_stumble(text: str) -> None:
         list(yaml.parse(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError:
         assert document.faults
+
+
+@pytest.mark.parametrize("key", ["yes", "No", "on", "OFF"])
+def test_a_key_that_others_read_as_true_or_false_is_warned_of(key: str) -> None:
+    document = parse(f"{key}: 1\n'{key}x': 2\n".encode())
+    assert document.root is not None
+    assert plain(document.root) == {key: 1, f"{key}x": 2}
+    (warning,) = document.warnings
+    assert f"other YAML readers take the key {key} for true or false; here it is the text." in warning
+    assert parse(f"'{key}': 1\n".encode()).warnings == []
+
+
+def test_any_value_can_be_printed() -> None:
+    class Own:
+        """Of a plug-in."""
+
+    tree = {1: (PurePath("a/b"), None, 2.5), "f": len, "g": read, "o": Own()}
+    name = f"{__name__}:test_any_value_can_be_printed.<locals>.Own"
+    assert printable(tree) == {"1": ["a/b", None, 2.5], "f": "builtins:len", "g": f"{__name__}:read", "o": name}

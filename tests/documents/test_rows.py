@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karat.documents.rows import read_rows
+from karat.documents.rows import has_key, read_rows
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset
 
@@ -112,3 +112,24 @@ def test_objects_may_follow_each_other_in_a_json_file(tmp_path: Path) -> None:
 def test_no_object_of_many_that_follow_each_other_is_lost(tmp_path: Path) -> None:
     rows, _, _ = read(tmp_path, "t.json", '{\n"a": 1\n}' * 100_002)
     assert len(rows) == 100_002
+
+
+def test_a_yaml_file_has_a_key_where_one_begins_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text('a: 1\n"quoted" : 2\n inside: 3\n')
+    assert [has_key(file, [name]) for name in ("a", "quoted", "inside", "b")] == [True, True, False, False]
+    assert has_key(file, ["b", "a"])
+    assert not has_key(tmp_path / "gone.yaml", ["a"])
+
+
+def test_rows_of_parquet_are_counted_from_one(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    file = tmp_path / "odd [1]*.parquet"
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'A?' AS question, 3 AS answer UNION ALL SELECT 'B?', NULL")
+        connection.execute("COPY t TO '" + str(tmp_path / "t.parquet") + "' (FORMAT parquet)")
+    (tmp_path / "t.parquet").rename(file)
+    assert [*read_rows(file).rows] == [(1, {"question": "A?", "answer": 3}), (2, {"question": "B?", "answer": None})]
+    file.write_bytes(b"PAR2")
+    with pytest.raises(BadDataset, match="is not a Parquet file"):
+        read_rows(file)

@@ -409,3 +409,20 @@ def test_retrieval_sets_are_joined_and_parts_of_them_named(tmp_path):
 def test_names_in_other_languages_are_read(tmp_path, names):
     question, golden = names.split("|")
     assert turn(tmp_path, {question: "A?", golden: "x"}) == ("A?", "x")
+
+
+def test_a_question_in_parts_is_its_parts_in_their_order(tmp_path):
+    assert turn(tmp_path, {"question": ["Here is a text.", "What is it?"], "answer": "x"})[0] == (
+        "Here is a text.\n\nWhat is it?"
+    )
+    two = {"context": "A text.", "question": "What is it?", "answer": "x"}
+    assert (
+        turn(tmp_path, two, roles={"question": ["context", "question"], "golden": "answer"})[0]
+        == "A text.\n\nWhat is it?"
+    )
+
+
+def test_the_reply_in_a_chat_is_golden_only_where_there_is_no_golden_answer(tmp_path):
+    chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    assert turn(tmp_path, {"messages": chat}) == ("Why?", "So.")
+    assert turn(tmp_path, {"messages": chat, "golden_answer": "Because."})[1] == "Because."

@@ -72,7 +72,7 @@ def test_the_same_question_gives_the_same_answer(tmp_path, shared_server):
     assert len(replies) == 1
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("prompt", "text"),
     [

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.analysis.journals import Script
 
+from karat.agents import AgentSetting
+from karat.agents.replay import Replay
 from karat.errors import AgentFault, BadDataset
-from karat.records import Reply
+from karat.mcp import Toolbox
+from karat.records import Reply, ToolCall, Usage
+from karat.redact import Redactor
 
 Ask = Callable[..., tuple[Reply, ...]]
 ROWS = [
@@ -105,3 +110,27 @@ def test_an_answer_that_is_no_text_is_a_fault_not_a_guess(ask: Ask, tmp_path: Pa
 def test_a_missing_file_is_the_operators_to_mend(ask: Ask, tmp_path: Path) -> None:
     with pytest.raises(BadDataset, match="cannot be read: No such file"):
         ask("replay", {"path": str(tmp_path / "gone.jsonl")})
+
+
+def test_the_answers_of_a_run_are_repeated_whole(ask: Ask, tmp_path: Path) -> None:
+    said = Reply(
+        text="a, and b", answer="a", dollars=0.5, usage=Usage(input_tokens=3), milliseconds=7.0, model="m",
+        tool_calls=(ToolCall(tool="search", server="docs", input={"q": "x"}, result="found", milliseconds=2.0),),
+    )  # fmt: skip
+    script = Script(tmp_path / "run", conditions=("a", "b"))
+    script.answer(0, "a", reply=said)
+    script.answer(1, "b", reply=Reply(text="other"))
+    run = script.end()
+    for sample, condition, reply in (("0", "a", said), ("1", "b", Reply(text="other"))):
+        assert ask("replay", {"path": str(run.path)}, sample=sample, condition=condition, repetition=0) == (reply,)
+    with pytest.raises(AgentFault, match="not_recorded"):
+        ask("replay", {"path": str(run.path)}, sample="1", condition="a", repetition=0)
+
+
+def test_rows_that_were_left_out_are_told_to_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"id": "0", "answer": "x"}\nno json\n')
+    toolbox = Toolbox((), redact=Redactor({}), folder=tmp_path)
+    agent = Replay(Replay.Options(path=str(path), skip="unreadable"), AgentSetting(folder=tmp_path, toolbox=toolbox))
+    notes = agent.source_notes([], conditions=["a"], repetitions=1)
+    assert notes["faults"].startswith("the file of answers: 1 unreadable line left out: line 2 ")

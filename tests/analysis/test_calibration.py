@@ -8,16 +8,26 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.analysis.journals import JUDGE, SCALE, Script, sample
 from tests.analysis.labelled import JUDGED, drawn, judged, label
 
 from karat.analysis import summarize
 from karat.analysis.calibration import calibrated, draw_answers, metrics_for_people, with_corrected
+from karat.analysis.gate import gate
 from karat.analysis.label_sheet import write_sheet
+from karat.analysis.thresholds import Threshold
 from karat.errors import BadOption
 from karat.journal.calibration import add_calibration
 from karat.records import Metric, Reply, Turn
-from karat.stats import cohen_kappa, gwet_ac, krippendorff_alpha, stratified_difference, stratified_mean
+from karat.stats import (
+    cohen_kappa,
+    corrected_bounds,
+    gwet_ac,
+    krippendorff_alpha,
+    stratified_difference,
+    stratified_mean,
+)
 
 
 def lower_by_one(at: int, judge: float) -> float:
@@ -316,3 +326,35 @@ def test_a_metric_without_steps_is_compared_by_alpha_alone(tmp_path):
     assert agreement.alpha.value == pytest.approx(1)
     assert (agreement.kappa.value, agreement.kappa.reason) == (None, "the metric has no steps")
     assert agreement.ac2.reason == "the metric has no steps"
+
+
+def test_a_gate_decides_on_what_people_would_give(tmp_path):
+    """The judge gives two more than people: what it passes fails by theirs."""
+    run, summary, draw = drawn(tmp_path / "run", size=40)
+    label(run, draw, "ann", lambda at, judge: max(1.0, judge - 2 - (at % 5 == 0)))
+    told = with_corrected(run, summary)
+    high, low = (Threshold(name="docs.completeness", bound="min", value=value) for value in (3.2, 1.2))
+    (before,) = gate(summary, [high]).checks
+    (after,) = gate(told, [high]).checks
+    assert (before.verdict, after.verdict) == ("passed", "failed")
+    (mean,) = [row for row in told.calibrated.corrected if (row.condition, row.against) == ("docs", None)]
+    assert after.value == mean.people.value
+    bounds = corrected_bounds(mean.people.value, mean.people.se, mean.df, labels=mean.labelled, scale=(1, 5))
+    assert (after.low, after.high) == (pytest.approx(bounds.low), pytest.approx(bounds.high))
+    assert after.needed is None
+    assert gate(told, [low]).checks[0].verdict == "passed"
+    middle = Threshold(name="docs.completeness", bound="min", value=mean.people.value)
+    (unsure,) = gate(told, [middle]).checks
+    assert (unsure.verdict, unsure.reason) == ("undecided", "more labels, or more questions, would decide it")
+
+
+def test_what_people_did_not_score_is_decided_by_the_judge_and_says_so(tmp_path):
+    run, summary, draw = drawn(tmp_path / "run")
+    label(run, draw, "ann", lower_by_one)
+    told = with_corrected(run, summary)
+    without = tuple(row for row in told.calibrated.corrected if row.condition != "plain")
+    told = structs.replace(told, calibrated=structs.replace(told.calibrated, corrected=without))
+    checks = gate(told, [Threshold(name="completeness", bound="min", value=2.0)]).checks
+    said = {check.condition: (check.verdict, check.corrected is False, check.reason) for check in checks}
+    assert said["plain"] == ("passed", True, "not corrected: people did not score it")
+    assert said["docs"][:2] == ("passed", False)

@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from karat.analysis import summarize
 from karat.analysis.grids import Counting, Declared, Floats, Grid, declared, grids
 from karat.index import RunIndex, read_index
 from karat.kinds import Kind
-from karat.records import Metric, Sample, Turn
+from karat.records import Metric, Reply, Sample, Turn
 
 
 class TwiceAsGood:
@@ -91,3 +92,25 @@ def test_a_kind_has_no_rules_unless_it_says_so(index):
     (scorer,) = index.scorers.values()
     assert Kind.turn_scoring(scorer, "") is None
     assert Kind.rule(index.run, {}) == ("", None)
+
+
+@pytest.mark.needs_kind("conversation")
+def test_a_rate_is_over_all_turns_and_answers_without_a_number_are_told(tmp_path: Path, journals: ModuleType) -> None:
+    """Of a talk with three turns one is wrong: 3 of 4 turns, where the mean of the talks would be 5 of 6."""
+    talks = [journals.asked("a", 0, [{"golden": "1"}] * 3), journals.asked("b", 1, [{"golden": "1"}])]
+    right, none = Reply(text="1"), Reply(text="I cannot say.")
+    said = {"one": [[[right, none, right]], [[right]]], "other": [[[right] * 3], [[right]]]}
+    summary = summarize(journals.conversations(tmp_path / "run", talks, said))
+    means = {row.condition: row.mean.value for row in summary.results if row.metric == "numerical"}
+    assert means == {"one": 0.75, "other": 1.0}
+    (told,) = [text for text in summary.notices if "could not be read" in text]
+    assert told.startswith("1 of 4 answers of one could not be read as a number, and count as wrong: ask the agent")
+
+
+@pytest.mark.needs_kind("conversation")
+def test_few_answers_without_a_number_are_not_worth_a_notice(tmp_path: Path, journals: ModuleType) -> None:
+    talks = [journals.asked(str(at), at, [{"golden": "1"}] * 3) for at in range(10)]
+    said = [[[Reply(text="1")] * 3] for _ in range(10)]
+    said[0][0][1] = Reply(text="I cannot say.")
+    summary = summarize(journals.conversations(tmp_path / "run", talks, {"only": said}))
+    assert not [text for text in summary.notices if "could not be read" in text]

@@ -165,6 +165,7 @@ def test_digests_cover_what_an_answer_depends_on_and_no_name_or_secret(read: Rea
 def test_a_default_that_is_written_out_changes_no_agent_digest(read: Read) -> None:
     text = GOOD.replace("{type: floor}", "{type: chat, model: 'openai:m'%s}")
     assert read(text % "").agent.digest == read(text % ", top_p: null").agent.digest
+    assert read(text % "").agent.digest == read(text % ", max_turns: 50").agent.digest
     assert read(text % "").agent.digest != read(text % ", top_p: 0.5").agent.digest
 
 

@@ -81,3 +81,29 @@ def test_from_python_it_is_a_block(made):
         assert found.server.requests == []
         assert "127.0.0.1" in os.environ["NO_PROXY"]
     assert dict(os.environ) == before
+
+
+def test_a_variable_that_was_set_before_is_so_again(made, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "intranet")
+    with rehearsal(made({"type": "floor"}), script=[{"say": "hello"}]):
+        assert os.environ["NO_PROXY"] == "intranet,127.0.0.1"
+    assert os.environ["NO_PROXY"] == "intranet"
+
+
+@pytest.mark.needs_package("karat_coding")
+def test_an_agents_own_environment_has_no_proxy_before_this_machine(made):
+    agent = {"type": "claude", "model": "opus", "env": {"NO_PROXY": "intranet", "A": "1"}}
+    found = redirected(made(agent), URL)
+    assert found.agent.options["env"] == {"A": "1", "NO_PROXY": "intranet,127.0.0.1", "no_proxy": "127.0.0.1"}
+
+
+def test_an_experiment_that_is_moved_has_its_files_in_other_places(made, tmp_path):
+    (tmp_path / "tapes").mkdir()
+    before = made({"type": "floor"}, mcp={"replay": "tapes"})
+    there = before.moved({tmp_path: tmp_path / "there"}, {"A": "1"})
+    assert there.folder == tmp_path / "there"
+    assert there.cassettes.folder == tmp_path / "there" / "tapes"
+    assert (there.cassettes.mode, there.env) == ("replay", {"A": "1"})
+    assert before.cassettes.folder == tmp_path / "tapes"
+    apart = before.moved({tmp_path / "tapes": tmp_path / "reel"}, {})
+    assert (apart.folder, apart.cassettes.folder) == (tmp_path, tmp_path / "reel")

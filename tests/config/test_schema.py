@@ -108,6 +108,20 @@ def test_a_file_that_is_not_seen_to_be_wrong_is_accepted(schema: jsonschema.Draf
     assert marked(schema, plain(parse(only.encode()).root)) == set()
 
 
+@pytest.mark.parametrize(("servers", "wrong"), [("[]", True), ("[docs]", False)])
+def test_a_gate_on_the_use_of_tools_needs_a_server(
+    schema: jsonschema.Draft202012Validator, servers: str, wrong: bool
+) -> None:
+    gated = f"""
+dataset: {{path: gone.jsonl}}
+agent: {{type: floor}}
+judge: {{type: overlap}}
+mcp_servers: {{docs: {{type: stdio, command: docs}}}}
+conditions: {{a: {{require_mcp_tool_use: true, mcp_servers: {servers}}}}}
+"""
+    assert bool(marked(schema, plain(parse(gated.encode()).root))) == wrong
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 @pytest.mark.needs_kind("study", cases="framing|trust-pairs|studies")
 @pytest.mark.needs_kind("conversation", cases="convfinqa|conversations")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import fcntl
 import json
 import os
 import queue
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.analysis.journals import Script
 
 from karat.errors import BadRun, RunBusy
 from karat.journal import (
@@ -39,6 +41,7 @@ from karat.journal import (
     slugged,
     with_checksum,
 )
+from karat.journal.lock import RunLock, open_own
 from karat.journal.verify import verify
 from karat.records import Answer, Reply, Sample, Score, ToolCall, Turn
 from karat.redact import Redactor
@@ -628,3 +631,31 @@ def test_a_run_is_its_owners_alone_and_stays_as_open_as_its_folder_is_made(tmp_p
         assert {file.stat().st_mode & 0o777 for file in shared.path.iterdir()} == {0o644}
     finally:
         os.umask(before)
+
+
+def test_a_run_is_a_table_in_a_notebook_and_foreign_text_stays_text(tmp_path: Path) -> None:
+    run = Script(tmp_path / "run", conditions=("<b>plain</b>", "docs"), repetitions=2).end()
+    shown = run._repr_html_()
+    assert "<th>planned</th><td>2 samples × 2 conditions × 2 repetitions</td>" in shown
+    assert "<th>conditions</th><td>&lt;b&gt;plain&lt;/b&gt;, docs</td>" in shown
+    assert "<th>run</th><td>support-kb 1234abcd (done)</td>" in shown
+    assert repr(run) == f"RunFolder('{run.path}')"
+
+
+def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    (tmp_path / "journal.lock").mkdir()
+    with pytest.raises(BadRun, match="Is a directory"):
+        open_own(tmp_path / "journal.lock")
+
+
+def test_a_lock_whose_holder_left_no_note_is_held_by_somebody(tmp_path: Path) -> None:
+    with (tmp_path / "journal.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(RunBusy) as busy:
+            RunLock(tmp_path).acquire()
+    assert (busy.value.pid, busy.value.host) == (None, None)
+    lock = RunLock(tmp_path)
+    lock.acquire()
+    assert lock.held()
+    lock.release(lines=3)
+    assert (lock.held(), lock.lines_left()) == (False, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 
@@ -14,8 +15,9 @@ from tests.document.made_up import conversations, studies
 
 from karat.analysis import Summary, summarize
 from karat.analysis.parts import Part
-from karat.blocks import Chart, Curve, Plane, Rows, labels
+from karat.blocks import Axis, Chart, Curve, Plane, Point, Rows, Table, labels
 from karat.charts import charts, svg
+from karat.document.render.svg import render_svg
 from karat.records import Metric
 from karat_studies.kinds.study.charts import study_charts
 from karat_studies.replication import Agreement, Side, StudyTest, score_tests, score_uncertainty
@@ -313,3 +315,15 @@ def test_the_line_of_caricature_goes_through_its_centre(golden_run, run):
     assert (last.y - first.y) / (last.x - first.x) == pytest.approx(line.slope)
     assert line.intercept + line.slope * line.centre == pytest.approx(line.centre_agent)
     assert all(point.x == point.y for point in identity.points)
+
+
+@pytest.mark.parametrize(("whole", "gap"), [(False, 0.0), (True, 0.5)])
+def test_an_axis_of_whole_numbers_ends_half_a_step_beyond_them(whole, gap):
+    points = tuple(Point(x=x, y=x) for x in (1, 2, 3))
+    panel = Plane(x=Axis(title="x", whole=whole), y=Axis(title="y"), curves=(Curve(points=points, form="lines"),))
+    table = Table(caption="", columns=(), rows=())
+    text = render_svg(Chart(name="c", title="t", description="d", panels=(panel,), table=table))
+    left, _, width = map(float, re.findall(r'd="M([\d.]+) ([\d.]+)h([\d.]+)"', text)[0])
+    first, middle, last = map(float, re.findall(r'd="M([\d.]+) [\d.]+L([\d.]+) [\d.]+L([\d.]+) [\d.]+"', text)[0])
+    step = width / (2 + 2 * gap)
+    assert [first, middle, last] == pytest.approx([left + step * (gap + at) for at in range(3)], abs=0.1)

@@ -121,3 +121,13 @@ def test_rows_beyond_the_limit_are_counted():
     assert shown.legend == "1 further row left out: `--full` shows them."
     assert limited(TABLE, 0) is TABLE
     assert limited(TABLE, 3) is TABLE
+
+
+def test_a_text_is_wrapped_before_a_column_is_left_out():
+    columns = (Column("failure", number=False), Column("trials", rank=1), Column("message", number=False))
+    row = Row(name="crash", cells=(Count(3), Text(" ".join(["word"] * 40))))
+    for width in (200, 60):
+        lines = table_lines(Table(caption="", columns=columns, rows=(row,)), width=width)
+        assert lines[0].split() == ["failure", "trials", "message"]
+        assert " ".join(lines[2:]).split() == ["crash", "3", *["word"] * 40]
+        assert max(map(len, lines)) <= width

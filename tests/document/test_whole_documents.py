@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.analysis import journals
 from tests.analysis.labelled import drawn, label
 from tests.exports.test_reports import story
@@ -15,9 +16,10 @@ from karat.analysis import Summary, summarize
 from karat.analysis.calibration import calibrated, with_corrected
 from karat.analysis.history import History, Point, Series
 from karat.analysis.leaderboard import Entry, Leaderboard
+from karat.analysis.model import StopLook, Stopping
 from karat.analysis.numbers import Estimate
 from karat.analysis.planning import Pilot, plan
-from karat.blocks import Axis, Chart, Plane
+from karat.blocks import Axis, Chart, Low, Note, Plane
 from karat.document.calibrated import calibrated_document
 from karat.document.followed import history_document
 from karat.document.html_texts import read_texts
@@ -26,7 +28,7 @@ from karat.document.ranked import leaderboard_document
 from karat.document.render.markdown import render_markdown
 from karat.document.render.terminal import render_terminal
 from karat.document.run import Document, document
-from karat.records import Metric
+from karat.records import Metric, Reply, Turn
 from karat.stats.drift import Alarm, ChangePoint
 
 
@@ -68,6 +70,100 @@ def test_a_run_whose_verdict_is_that_of_people(tmp_path, golden):
     label(run, draw, "ann", lambda at, judge: judge - (at % 2))
     told = document(with_corrected(run, summary), brief=True)
     golden("documents/run-corrected.txt", render_terminal(told, width=100, full=True) + "\n")
+
+
+def test_judges_of_a_panel_stand_beside_each_other(tmp_path, golden):
+    tone = Metric(name="tone", low=1, high=5, kind="ordinal")
+    scorer = structs.replace(journals.JUDGE, metrics=(journals.SCALE, tone))
+    script = journals.Script(tmp_path / "run", samples=4, conditions=("a", "b"), scorers=(scorer,))
+    for row in range(4):
+        for at, condition in enumerate("ab"):
+            script.answer(row, condition)
+            for judge in ("x", "y") if (row, condition) != (3, "b") else ("x",):
+                values = {"completeness": 2 + at + row % 2, "tone": 4 - (judge == "y")}
+                script.score(row, condition, values=values, judge=judge, scorer=scorer, rows=2)
+    told = document(summarize(script.end()))
+    golden("documents/run-panel.txt", render_terminal(only(told, "variation"), width=100, full=True) + "\n")
+
+
+def only(told: Document, section: str) -> Document:
+    sections = tuple(one for one in told.sections if one.id == section)
+    assert sections
+    return structs.replace(told, facts=(), verdicts=(), sections=sections)
+
+
+def look(b: str, verdict: Any, questions: int, **fields: Any) -> StopLook:
+    return StopLook(
+        a="a", b=b, verdict=verdict, questions=questions, n=questions, estimate=span(0.5), p=0.01, p_adjusted=0.02,
+        **fields,
+    )  # fmt: skip
+
+
+def test_the_decisions_of_a_run_that_may_stop_early_are_said(told):
+    _, summary = told
+    stopping = Stopping(
+        metric="factual_adherence",
+        scorer="judge",
+        scoring="0f" * 16,
+        alpha=0.05,
+        margin=0.2,
+        futility=True,
+        horizon=60,
+        comparisons=(
+            look("b", "better", 40),
+            look("c", "equivalent", 50),
+            look("d", "futile", 30),
+            look("e", None, 30),
+        ),
+        out=("b",),
+    )
+
+    def said(**fields: Any) -> list[str]:
+        told = document(structs.replace(summary, stopping=structs.replace(stopping, **fields)))
+        (section,) = only(told, "differences").sections
+        return [text for block in section.blocks if isinstance(block, Note) for text in block.texts]
+
+    hold = "Intervals and p-values of these comparisons hold at every look (alpha 0.05)."
+    early = f"{hold} An estimate at an early stop is a little too large: by 9 to 12 % on average."
+    others = "The other comparisons do not allow for the stop."
+    lines = said()
+    assert lines[:6] == [
+        "b − a: better, decided after 40 of 60 questions.",
+        "c − a: equivalent within ±0.2, after 50 of 60 questions.",
+        "d − a: given up, because the rest would hardly decide it, after 30 of 60 questions.",
+        "e − a: not decided yet, after 30 of 60 questions.",
+        early,
+        others,
+    ]
+    at_the_end = (look("b", "worse", 60), look("e", None, 60))
+    assert said(comparisons=at_the_end)[:3] == [
+        "b − a: worse, decided after 60 of 60 questions.",
+        "e − a: not decided at the horizon, after 60 of 60 questions.",
+        hold,
+    ]
+    assert others not in said(out=())
+    clustered = said(comparisons=(look("b", "better", 40, clusters=7),), clusters=12)
+    assert clustered[0] == "b − a: better, decided after 7 of 12 clusters."
+    assert any(line.startswith("A look counts each cluster once") for line in clustered)
+    unlike = "The scores that are shown are not those that decided it"
+    assert not [line for line in lines if line.startswith(unlike)]
+    assert [line for line in said(scoring="1a" * 16) if line.startswith(unlike)]
+
+
+def test_the_turns_of_a_low_conversation_stand_with_their_golden_and_given_answers(tmp_path):
+    turns = (Turn(question="First?", golden="One."), Turn(question="Then?"), Turn(question="Last?", golden="Three."))
+    for many in (2, 3):
+        asked = structs.replace(journals.sample(0), turns=turns[:many])
+        script = journals.Script(tmp_path / str(many), samples=[asked], conditions=("a",))
+        script.answer(0, "a", replies=(Reply(text="1"), Reply(text="2")))
+        script.score(0, "a", value=1)
+        run = script.end()
+        (low,) = [block for block in only(answers(run, summarize(run)), "failing").sections[0].blocks
+                  if isinstance(block, Low)]  # fmt: skip
+        (answer,) = low.answers
+        told = [(turn.question, turn.golden, turn.answer) for turn in answer.turns]
+        assert told == [("First?", "One.", "1"), ("Then?", None, "2"), ("Last?", "Three.", None)][:many]
+        assert answer.answer is None
 
 
 def test_a_run_of_which_nothing_is_scored_yet_says_so(tmp_path):

@@ -188,10 +188,7 @@ class Criteria:
             return
 
         criteria = [sample.criteria[place].text for place in judged]
-        questions = [turn.question for turn in sample.turns]
-        question = questions[-1]
-        if len(questions) > 1:
-            question = "\n\n".join(questions)
+        question = "\n\n".join(turn.question for turn in sample.turns)
         numbered = [f"{number}. {text}" for number, text in enumerate(criteria, start=1)]
         material = question, sample.turns[-1].golden or "", "\n".join(numbered), answer.text
 

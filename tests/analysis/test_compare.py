@@ -9,6 +9,7 @@ from msgspec import structs
 from karat.analysis import compare, summarize
 from karat.analysis.model import Repeat
 from karat.errors import BadOption
+from karat.records import Reply
 
 BEFORE = {"base": [[1], [2], [3], [4], [2], [3]]}
 AFTER = {"base": [[3], [3], [5], [5], [5], [2]]}
@@ -203,3 +204,16 @@ def test_a_p_value_is_headed_as_adjusted_where_there_are_several(tmp_path, journ
     assert structs.replace(found, pairings=(pairing, pairing)).p_label == "p (Holm)"
     untested = structs.replace(pairing, difference=structs.replace(pairing.difference, p_adjusted=None))
     assert structs.replace(found, pairings=(pairing, untested)).p_label == "p"
+
+
+@pytest.mark.needs_kind("conversation")
+def test_metrics_that_a_kind_does_not_test_are_compared_without_a_verdict(tmp_path, journals):
+    talks = [journals.asked(str(at), at, [{"golden": "1"}] * 2) for at in range(6)]
+    runs = []
+    for name, text in (("11111111", "2"), ("22222222", "1")):
+        said = {"plain": [[[Reply(text=text), Reply(text="2" if at else text)]] for at in range(6)]}
+        runs.append(journals.conversations(tmp_path / name, talks, said, run=name))
+    found = {pairing.difference.metric: pairing.difference for pairing in compare(*runs).pairings}
+    assert (found["numerical"].verdict, found["exact"].verdict) == ("plain (22222222) is better", "not tested")
+    assert found["exact"].estimate.value == found["numerical"].estimate.value > 0.5
+    assert found["exact"].again is None

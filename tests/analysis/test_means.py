@@ -152,3 +152,20 @@ def test_a_slow_twin_agrees(tmp_path_factory, journals, table):
     column = summary.table_of_samples.columns[0]
     assert column.n == [len(row) for row in kept]
     assert column.mean == [pytest.approx(statistics.fmean(row)) if row else None for row in kept]
+
+
+@pytest.mark.parametrize(
+    ("rows", "method"),
+    [
+        ([[True], [False], [True], [True]], "wilson at effective n"),
+        ([[True, False], [False, False], [True, True], [True, None]], "wilson at effective n"),
+        ([[0.5], [0.25], [1.0], [0.75]], "t, cut at the end of the scale"),
+        ([[0.5, 0.5], [0.0, 1.0], [1.0, 1.0], [1.0, None]], "t, cut at the end of the scale"),
+    ],
+    ids=["yes or no", "yes or no, repeated", "parts", "parts, repeated"],
+)
+def test_a_share_of_yes_and_no_has_an_interval_within_the_scale(tmp_path, journals, rows, method):
+    """Wilson's, however often a question was answered; a mean of partial credit has Student's t."""
+    right = Metric(name="right", low=0, high=1, kind="share")
+    (result,) = summarize(journals.table(tmp_path / "run", {"only": rows}, metric=right)).results
+    assert result.mean.method == method

@@ -448,3 +448,12 @@ def test_a_scorer_sees_no_secret_that_a_question_holds(experiment: Write, run: R
     )
     given = [value for score in run(file).run.events_of(Score) for value in score.values.values()]
     assert given == [True] * 8
+
+
+def test_a_status_that_expects_nothing_yet_counts_nothing() -> None:
+    status = RunStatus()
+    assert (status.planned, status.before, status.answered, status.settled, status.failed, status.in_flight) == (0,) * 6
+    status.expects({"a": 6, "b": 6}, {"a": 2})
+    assert (status.planned, status.before, status.conditions["b"].before) == (12, 2, 0)
+    status.spares(["a"])
+    assert (status.planned, status.conditions["a"].planned) == (8, 2)

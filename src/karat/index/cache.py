@@ -188,10 +188,8 @@ def _code(*roots: Path, started: int) -> str:
 
     lines = [karat.__version__, sys.version]
     for name in _LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             lines.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            lines.append(f"{name} unknown")
 
     for root in roots:
         for file in sorted(root.rglob("*.py")):

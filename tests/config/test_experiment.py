@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from tests.reading_experiments import GOOD, REST
 
+from karat import plugins
 from karat.config import Execution, Experiment, load
+from karat.config.digests import agent_digest
 from karat.errors import BadExperiment
 from karat.records import AgentSpec, ScorerSpec
 
@@ -167,6 +169,13 @@ def test_a_default_that_is_written_out_changes_no_agent_digest(read: Read) -> No
     assert read(text % "").agent.digest == read(text % ", top_p: null").agent.digest
     assert read(text % "").agent.digest == read(text % ", max_turns: 50").agent.digest
     assert read(text % "").agent.digest != read(text % ", top_p: 0.5").agent.digest
+
+
+def test_an_option_that_a_newer_karat_adds_changes_no_agent_digest_at_its_default() -> None:
+    plugin = plugins.find("agents", "chat")
+    whole = plugin.Options(model="openai:m").model_dump()
+    assert agent_digest("chat", plugin, {"model": "openai:m"}) == agent_digest("chat", plugin, whole)
+    assert agent_digest("chat", plugin, {"model": "openai:n"}) != agent_digest("chat", plugin, whole)
 
 
 def test_an_experiment_is_made_in_python_with_the_keys_of_the_file(folder: Path) -> None:

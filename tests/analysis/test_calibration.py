@@ -325,7 +325,7 @@ def test_a_metric_without_steps_is_compared_by_alpha_alone(tmp_path):
     assert (agreement.exact, agreement.confusion, agreement.steps) == (None, (), ())
     assert agreement.alpha.value == pytest.approx(1)
     assert (agreement.kappa.value, agreement.kappa.reason) == (None, "the metric has no steps")
-    assert agreement.ac2.reason == "the metric has no steps"
+    assert (agreement.ac2.reason, agreement.ac2.n) == ("the metric has no steps", 0)
 
 
 def test_a_gate_decides_on_what_people_would_give(tmp_path):

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from karat import plugins
-from karat.agents import AgentSetting
+from karat.agents import AgentSetting, as_agent
 from karat.agents.floor import NO_TOOL, NOTHING_FOUND, Floor, _search_tool, unsuitable
 from karat.errors import InfrastructureFault
 from karat.kinds import of_sample
@@ -281,3 +281,11 @@ def test_a_search_tool_is_one_that_takes_a_question_and_changes_nothing(name, pr
 
 def test_without_tools_there_is_nothing_to_explain():
     assert unsuitable(()) is None
+
+
+def test_which_tools_it_used_is_known_and_its_answers_cost_nothing(tmp_path):
+    """So a run under it can say that an expected tool was not called."""
+    toolbox = Toolbox((), redact=Redactor({}), folder=tmp_path)
+    agent = as_agent(Floor(Floor.Options(), AgentSetting(folder=tmp_path, toolbox=toolbox)))
+    assert agent.reports_tool_calls
+    assert Floor.offline

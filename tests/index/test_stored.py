@@ -13,8 +13,9 @@ from tests.analysis.journals import Script, resealed
 from karat.analysis.ledger import accounts, outcome
 from karat.errors import BadRun
 from karat.index import read_index
-from karat.index.stored import _Stored, _stored
+from karat.index.stored import _encoder, _restored, _Stored, _stored
 from karat.journal import RunFolder, RunLock
+from karat.journal.codec import Gap
 from karat.records import Answer, Reply, ToolCall, Usage
 
 
@@ -122,3 +123,20 @@ def test_a_journal_that_has_changed_is_read_again(run, cache, tmp_path):
 def test_every_field_that_is_kept_is_one_of_the_index(run):
     index = read_index(run)
     assert set(_Stored.__struct_fields__) <= vars(index).keys()
+
+
+def test_the_index_that_is_kept_is_taken_without_reading_the_journal(tmp_path):
+    """Its columns, and the gaps that reading would have found."""
+    script = Script(tmp_path / "run", samples=3)
+    script.answer(2, "baseline", reply=Reply(text="one", dollars=0.5))
+    script.score(2, "baseline", value=3)
+    run = script.end()
+    read = read_index(run)
+    gap = Gap(2, 4, "lines are missing", "restore the file")
+    read.gaps = (gap,)
+    restored = _restored(run, _encoder.encode(_stored(read)))
+    assert restored is not None
+    assert _stored(restored) == _stored(read)
+    assert run.gaps == (gap,)
+    assert (restored.planned, [*restored.answered]) == (read.planned, [*read.answered])
+    assert restored.scores["judge", "0f" * 16].counting().tolist() == [0]

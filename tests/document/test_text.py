@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.document.hostile import HOSTILE
 
+from karat.document import assets
 from karat.document.assets import policy
 from karat.document.markdown import markdown_html
 from karat.document.text import foreign, line, tied, visible
@@ -145,3 +147,13 @@ def test_a_policy_names_what_may_run_and_nothing_else():
     found = policy(scripts=["a", "b"], styles=["c"])
     assert found.count("'sha256-") == 3
     assert "unsafe" not in found
+
+
+def test_every_colour_that_the_style_uses_is_defined_for_light_and_dark() -> None:
+    style = assets.css()
+    used = set(re.findall(r"var\(--([\w-]+)", style))
+    assert used
+    local = set(re.findall(r"[;{\s]--([\w-]+):", style.partition("\n")[2]))
+    for theme in re.findall(r"\{color-scheme:(?:light|dark);([^}]*)\}", style):
+        assert used <= {*re.findall(r"--([\w-]+):", theme), *local}
+        assert {"text", "quiet", "category-0", "step-0", "link"} <= {*re.findall(r"--([\w-]+):", theme)}

@@ -178,3 +178,17 @@ def test_any_value_can_be_printed() -> None:
     tree = {1: (PurePath("a/b"), None, 2.5), "f": len, "g": read, "o": Own()}
     name = f"{__name__}:test_any_value_can_be_printed.<locals>.Own"
     assert printable(tree) == {"1": ["a/b", None, 2.5], "f": "builtins:len", "g": f"{__name__}:read", "o": name}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a: [1, 2", "2, column 1): not YAML: a bracket or brace that is not closed, or a comma that is missing"),
+        ('a: "x\\q"', "1, column 6): not YAML: a backslash in double quotes: use single quotes, or write it twice"),
+        ("a: {b: ${X}}", '1, column 9): not YAML: inside braces a variable must be in quotes: "${NAME}"'),
+        ("a:\n b: 1\n  c: 2", "3, column 4): not YAML: "),
+    ],
+)
+def test_what_is_not_yaml_is_one_fault_with_its_place_and_remedy(text: str, fault: str) -> None:
+    (found,) = parse(text.encode()).faults
+    assert str(found).startswith(f"file (line {fault}")

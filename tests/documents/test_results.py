@@ -359,3 +359,8 @@ def test_the_rows_of_one_run_are_inside_it():
     samples = [{"challenge_id": "c1", "is_secure": True}, {"challenge_id": "c2", "is_secure": False}]
     assert tables_in({"results": [{"metrics": {"pass": 0.5}, "samples": samples}]}) == {"results.samples": samples}
     assert [*tables_in({"data": [{"title": "t", "paragraphs": samples}]})] == ["data"]
+
+
+def test_parts_of_one_name_in_two_objects_are_what_is_right_and_what_was_said():
+    result = {"question": "Where?", "expected": {"city": "Paris", "n": 1}, "actual": {"city": "Rome", "time": 2}}
+    assert read(result) == {"question": "question", "golden": "expected.city", "answer": "actual.city"}

@@ -121,3 +121,13 @@ def test_lists_by_system_are_one_table_with_the_system_as_condition(rows_of):
         {"condition": "small", **row},
         {"condition": "large", **row},
     ]
+
+
+@pytest.mark.parametrize("column", ["agent_answer", "model_output", "prediction"])
+def test_a_list_beside_the_answer_itself_is_no_list_of_answers(rows_of, column):
+    row = {"question": "A?", "responses": ["a", "b"], column: "x"}
+    assert rows_of([row]) == [row]
+    assert rows_of([{"question": "A?", "responses": ["a", "b"]}]) == [
+        {"question": "A?", "response": "a"},
+        {"question": "A?", "response": "b"},
+    ]

@@ -197,7 +197,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and of its docs generator, with one more file in each family."""
     folder = tmp_path_factory.mktemp("house")
     for package in PACKAGE.parent.glob("karat*"):
-        shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(package, folder / package.name)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "benchmarks", folder / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "mkdocs.yml", folder)

@@ -157,16 +157,20 @@ def _insert(
 ) -> None:
     if not any(columns.values()):
         return
+    # The others are NULL, and a statement takes as long as it has columns
+    given = [one for one in types if any(value is not None for value in columns[one])]
+    given = given or list(types)
     shapes: dict[str, list[object]] = {}
-    for column, kind in types.items():
-        whole = _TYPES[kind]
+    for column in given:
+        whole = _TYPES[types[column]]
         part = whole.removesuffix("[]")
         shapes[column] = [whole if part == whole else [part]]
 
-    text = json.dumps({column: columns[column] for column in types}, ensure_ascii=False)
-    taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in types)
+    text = json.dumps({column: columns[column] for column in given}, ensure_ascii=False)
+    taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in given)
+    into = f"{_quoted(name)} ({', '.join(map(_quoted, given))})"
     connection.execute(
-        f"INSERT INTO {_quoted(name)} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
+        f"INSERT INTO {into} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
         # Half of a surrogate pair is not a character; one such answer must not spoil all others.
         [text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), json.dumps(shapes)],
     )

@@ -64,8 +64,10 @@ def derived(document: Values, rows: list[Values]) -> tuple[list[str], list[tuple
     connection = duckdb.connect(":memory:")
     columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
     connection.execute(f"CREATE TABLE responses ({columns})")
-    table = [[row.get(name) for name in types] for row in responses(rows)]
-    connection.executemany(f"INSERT INTO responses VALUES ({', '.join('?' * len(types))})", table)
+    filled = ", ".join(f"unnest(?::{kind}[])" for kind in types.values())  # at once: a row takes 5 ms
+    everyone = responses(rows)
+    values = [[row.get(name) for row in everyone] for name in types]
+    connection.execute(f"INSERT INTO responses SELECT {filled}", values)
     result = connection.execute(document.get("derive", "SELECT * FROM responses"))
     names = [column[0] for column in result.description]
     return names, result.fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import gc
 import importlib.util
@@ -178,8 +179,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
+def pytest_configure(config: pytest.Config) -> None:
+    """A process that pytest-xdist started ends without taking all that it collected apart, which took 5 seconds.
+
+    It has told its results by then. What is to be done at exit is done before, for it was registered later.
+    """
+    if hasattr(config, "workerinput"):
+        atexit.register(_end_at_once, os.getpid())
+
+
+def _end_at_once(worker: int) -> None:
+    if os.getpid() == worker:  # not a fork of it, whose exit code counts
+        os._exit(0)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        gc.unfreeze()  # else libraries complain at exit of what was never freed
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,13 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from anthropic.types import Message
-from openai.types.chat import ChatCompletion
-from openai.types.responses import Response
 from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from tests.agents.later import later, made
 
 import karat
 from karat.agents import AgentSetting
@@ -239,7 +237,10 @@ def test_an_object_that_cannot_be_asked_is_refused(ask: Ask, target: object, say
         ask("python", {"target": target})
 
 
-def completion(*texts: str | None, finish: str = "stop", **message: Any) -> ChatCompletion:
+@later
+def completion(*texts: str | None, finish: str = "stop", as_json: bool = False, **message: Any) -> Any:
+    from openai.types.chat import ChatCompletion
+
     choices = [
         {"index": place, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}
         for place, text in enumerate(texts)
@@ -252,10 +253,14 @@ def completion(*texts: str | None, finish: str = "stop", **message: Any) -> Chat
         "completion_tokens_details": {"reasoning_tokens": 200},
     }
     whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": choices, "usage": usage}
-    return ChatCompletion.model_validate(whole)
+    parsed = ChatCompletion.model_validate(whole)
+    return parsed.model_dump() if as_json else parsed
 
 
-def response(*output: dict[str, Any], **more: Any) -> Response:
+@later
+def response(*output: dict[str, Any], **more: Any) -> Any:
+    from openai.types.responses import Response
+
     usage = {
         "input_tokens": 1000,
         "output_tokens": 300,
@@ -285,7 +290,10 @@ ASKS = {"id": "4", "call_id": "4", "type": "function_call", "name": "find", "arg
 CUT = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 
 
-def message(*content: dict[str, Any], stop: str = "end_turn") -> Message:
+@later
+def message(*content: dict[str, Any], stop: str = "end_turn", as_json: bool = False) -> Any:
+    from anthropic.types import Message
+
     usage = {
         "input_tokens": 100,
         "output_tokens": 30,
@@ -293,7 +301,8 @@ def message(*content: dict[str, Any], stop: str = "end_turn") -> Message:
         "cache_creation_input_tokens": 50,
     }
     whole = {"id": "1", "type": "message", "role": "assistant", "model": "m", "content": list(content)}
-    return Message.model_validate(whole | {"stop_reason": stop, "stop_sequence": None, "usage": usage})
+    parsed = Message.model_validate(whole | {"stop_reason": stop, "stop_sequence": None, "usage": usage})
+    return parsed.model_dump() if as_json else parsed
 
 
 TEXT = {"type": "text", "text": "Paris"}
@@ -355,7 +364,7 @@ RESULTS: dict[str, tuple[object, Reply]] = {
         Reply(text="Par", model="m", stop_reason="length", usage=OPENAI),
     ),
     "ChatCompletion as JSON": (
-        completion("Paris").model_dump(),
+        completion("Paris", as_json=True),
         Reply(text="Paris", model="m", stop_reason="stop", usage=OPENAI),
     ),
     "Response": (response(said("Par"), said("is")), Reply(text="Paris", model="m", usage=RESPONSES)),
@@ -377,7 +386,7 @@ RESULTS: dict[str, tuple[object, Reply]] = {
         Reply(text="Paris", reasoning="hm", model="m", stop_reason="end_turn", usage=ANTHROPIC),
     ),
     "Message as JSON": (
-        message(TEXT).model_dump(),
+        message(TEXT, as_json=True),
         Reply(text="Paris", model="m", stop_reason="end_turn", usage=ANTHROPIC),
     ),
     "DSPy": (
@@ -423,7 +432,8 @@ RESULTS: dict[str, tuple[object, Reply]] = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_of_a_library_is_read_by_its_shape(ask: Ask, name: str) -> None:
     result, reply = RESULTS[name]
-    assert ask("python", {"target": lambda question: result}) == (reply,)
+    answer = made(result)
+    assert ask("python", {"target": lambda question: answer}) == (reply,)
 
 
 @pytest.mark.parametrize(
@@ -448,8 +458,9 @@ def test_a_result_of_a_library_is_read_by_its_shape(ask: Ask, name: str) -> None
     ],
 )
 def test_a_result_without_one_answer_is_a_fault(ask: Ask, result: object, kind: str, says: str) -> None:
+    answer = made(result)
     with pytest.raises(TrialFault) as caught:
-        ask("python", {"target": lambda question: result})
+        ask("python", {"target": lambda question: answer})
     assert caught.value.kind == kind
     assert says in caught.value.message
 

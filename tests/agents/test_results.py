@@ -8,15 +8,11 @@ from types import SimpleNamespace
 from typing import Any, TypedDict
 
 import pytest
-from anthropic.types.beta import BetaMessage
-from claude_agent_sdk import ResultMessage
-from google.genai.types import GenerateContentResponse
-from openai.types.chat import ChatCompletion
-from openai.types.responses import Response
 from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
+from tests.agents.later import later, made
 
 from karat.errors import BadPlugin, TrialFault
 from karat.records import Reply, ToolCall, Usage
@@ -24,10 +20,20 @@ from karat.records import Reply, ToolCall, Usage
 Ask = Callable[..., tuple[Reply, ...]]
 
 
-def completion(*, usage: dict[str, Any] | None = None, **message: Any) -> ChatCompletion:
+@later
+def completion(*, usage: dict[str, Any] | None = None, **message: Any) -> Any:
+    from openai.types.chat import ChatCompletion
+
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Paris", **message}}
     whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
     return ChatCompletion.model_validate(whole)
+
+
+@later
+def no_choices() -> Any:
+    from openai.types.chat import ChatCompletion
+
+    return ChatCompletion.model_construct(object="chat.completion", choices=[])
 
 
 def written(text: str, **more: Any) -> dict[str, Any]:
@@ -35,7 +41,10 @@ def written(text: str, **more: Any) -> dict[str, Any]:
     return {"id": "2", "type": "message", "role": "assistant", "status": "completed", "content": content, **more}
 
 
-def response(*output: dict[str, Any], **more: Any) -> Response:
+@later
+def response(*output: dict[str, Any], **more: Any) -> Any:
+    from openai.types.responses import Response
+
     whole: dict[str, Any] = {"id": "1", "object": "response", "created_at": 0, "model": "m", "output": list(output)}
     whole |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return Response.construct(**whole | more)  # as the SDK makes it of what it receives
@@ -47,7 +56,10 @@ DOWN = {"type": "protocol_error", "code": 1, "message": "down"}
 BROKEN = {"id": "5", "type": "mcp_call", "server_label": "docs", "name": "find", "arguments": "{}", "error": DOWN}
 
 
-def message(*content: dict[str, Any], stop: str = "end_turn") -> BetaMessage:
+@later
+def message(*content: dict[str, Any], stop: str = "end_turn") -> Any:
+    from anthropic.types.beta import BetaMessage
+
     whole: dict[str, Any] = {"id": "1", "type": "message", "role": "assistant", "model": "m", "content": content}
     whole |= {"stop_reason": stop, "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 3}}
     return BetaMessage.model_validate(whole)
@@ -61,14 +73,20 @@ MCP_USE = {"type": "mcp_tool_use", "id": "1", "name": "find", "server_name": "do
 MCP_RESULT = {"type": "mcp_tool_result", "tool_use_id": "1", "is_error": False, "content": [block("found")]}
 
 
-def google(*parts: dict[str, Any], finish: str = "STOP", **more: Any) -> GenerateContentResponse:
+@later
+def google(*parts: dict[str, Any], finish: str = "STOP", **more: Any) -> Any:
+    from google.genai.types import GenerateContentResponse
+
     counts = {"prompt_token_count": 7, "candidates_token_count": 2, "thoughts_token_count": 1}
     candidate = {"content": {"role": "model", "parts": list(parts)}, "finish_reason": finish}
     whole = {"candidates": [candidate], "model_version": "g", "usage_metadata": counts}
     return GenerateContentResponse.model_validate(whole | more)
 
 
-def claude(**more: Any) -> ResultMessage:
+@later
+def claude(**more: Any) -> Any:
+    from claude_agent_sdk import ResultMessage
+
     usage = {"input_tokens": 2, "output_tokens": 3, "cache_read_input_tokens": 5}
     whole = {"subtype": "success", "duration_ms": 1, "duration_api_ms": 1, "is_error": False, "num_turns": 1}
     whole |= {"session_id": "s", "total_cost_usd": 0.01, "usage": usage, "result": "Paris"}
@@ -314,13 +332,14 @@ RESULTS: dict[str, tuple[object, Reply]] = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
     result, reply = RESULTS[name]
-    assert ask("python", {"target": lambda question: result}) == (reply,)
+    answer = made(result)
+    assert ask("python", {"target": lambda question: answer}) == (reply,)
 
 
 @pytest.mark.parametrize(
     ("result", "kind", "says"),
     [
-        (ChatCompletion.model_construct(object="chat.completion", choices=[]), "provider_error", "holds no choices"),
+        (no_choices(), "provider_error", "holds no choices"),
         (response(status="in_progress"), "bad_reply", "not finished (status 'in_progress')"),
         (message(block("I look."), stop="pause_turn"), "bad_reply", "the turn was paused"),
         (google(finish="SAFETY"), "content_filter", "filter"),
@@ -342,8 +361,9 @@ def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
     ],
 )
 def test_a_result_that_is_no_whole_answer_is_a_fault(ask: Ask, result: object, kind: str, says: str) -> None:
+    answer = made(result)
     with pytest.raises(TrialFault) as caught:
-        ask("python", {"target": lambda question: result})
+        ask("python", {"target": lambda question: answer})
     assert caught.value.kind == kind
     assert says in caught.value.message
 

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("acp", reason="needs the extra `acp`")
+if find_spec("acp") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("needs the extra `acp`", allow_module_level=True)
 
 from tests.karat_coding.acp_trials import NPM, AcpTrials, claude, gemini, opencode
 from tests.karat_coding.claude_trials import alive, descendants, wait_for

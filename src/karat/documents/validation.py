@@ -87,12 +87,15 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
         if problem not in problems_at.setdefault(place, []):
             problems_at[place].append(problem)
 
+    around: set[Place] = set()  # places with a problem inside
+    for place in problems_at:
+        around.update(place[:depth] for depth in range(len(place)))
+
     explained = []
     for place, problems in problems_at.items():
         messages = [one.message for one in problems]
-        inside = any(below[: len(place)] == place and below != place for below in problems_at)
         # for a union, a problem inside one member says more than that it is not the other member
-        if inside and all(message.startswith(_SHAPES) for message in messages):
+        if place in around and all(message.startswith(_SHAPES) for message in messages):
             continue
         message = messages[0]
         if len(messages) > 1 and all(one.startswith("must be ") for one in messages):

@@ -166,7 +166,12 @@ def import_results(
         named = {**source, "sha256": digest}
         try:
             folder, counts = _write(
-                run, results, f"{identity}\n{number}", named, findings, cluster=cluster
+                run,
+                results,
+                f"{identity}\n{number}",
+                named,
+                findings,
+                cluster=cluster,
             )
         except BadDataset as error:
             empty.append((run.name, error))
@@ -608,11 +613,15 @@ class _Writer:
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
             yield msgspec.structs.replace(
-                lost, stage="score", scorer=scorer, scoring=_scoring(self._tool, scorer)
+                lost,
+                stage="score",
+                scorer=scorer,
+                scoring=_scoring(self._tool, scorer),
             )
 
     def _score(self, score: ImportedScore, name: str, rows: int, trial: ImportedTrial) -> Score:
-        scorer, place = _name(score.scorer), trial.sample
+        scorer = _name(score.scorer)
+        place = trial.sample
         values = dict[str, float | bool | None]()
         self._offline[scorer] = score.offline and self._offline.get(scorer, True)
         for metric, given in score.values.items():
@@ -665,7 +674,12 @@ class _Writer:
         )
         calls = tuple(msgspec.structs.replace(call, milliseconds=None) for call in calls)
         return msgspec.structs.replace(
-            reply, dollars=None, usage=None, milliseconds=None, responses=None, tool_calls=calls
+            reply,
+            dollars=None,
+            usage=None,
+            milliseconds=None,
+            responses=None,
+            tool_calls=calls,
         )
 
     def _sample(self, trial: ImportedTrial, place: int) -> tuple[Sample, int | None]:
@@ -677,7 +691,8 @@ class _Writer:
 
         key = trial.sample, digest
         code = hash(digest)
-        name, first = trial.sample, None
+        name = trial.sample
+        first = None
         if not self._run.distinct:
             name = self._renamed.get(key, name)
             first = self._first(name if name == trial.sample else key, code ^ place)
@@ -772,7 +787,8 @@ class _Writer:
             met = ranges.get(scorer, {})
             metrics: list[Metric] = []
             for name in dict.fromkeys([*known, *met]):
-                stated, found = known.get(name), met.get(name)
+                stated = known.get(name)
+                found = met.get(name)
                 if stated is None:
                     share = found is not None and found.only_0_and_1
                     metric = Metric(name=name, kind="share" if share else "number")

@@ -141,7 +141,10 @@ class _WayBack:
         """Its address. Raises BadOption."""
         try:
             self._server = await asyncio.start_server(
-                self._answer, "127.0.0.1", port or 0, limit=_LARGEST
+                self._answer,
+                "127.0.0.1",
+                port or 0,
+                limit=_LARGEST,
             )
         except OSError as error:
             raise BadOption("--port", f"port {port} cannot be used: {error.strerror}") from error

@@ -91,7 +91,10 @@ def check_servers(
     else:
         servers = [
             McpServer(
-                name=PurePath(command[0]).name, type="stdio", command=command[0], args=command[1:]
+                name=PurePath(command[0]).name,
+                type="stdio",
+                command=command[0],
+                args=command[1:],
             )
         ]
 

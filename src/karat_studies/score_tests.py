@@ -223,7 +223,8 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     if "sizes" in cells:
         known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in cells["sizes"].split(";"))
     if "table" in cells:
-        name, text = f"{which}_table", cells["table"]
+        name = f"{which}_table"
+        text = cells["table"]
         try:
             rows = tuple(tuple(int(cell) for cell in row.split(",")) for row in text.split(";"))
         except ValueError:

@@ -60,7 +60,8 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
         groups.setdefault((pair.column.key, pair.who), []).append(pair)
     rows: list[Agreement] = []
     for _, group in sorted(groups.items()):
-        column, n = group[0].column, len(group)
+        column = group[0].column
+        n = len(group)
         steps = [float(value) for value, _ in steps_of(column)]
         # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
         gaps = []
@@ -89,7 +90,10 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
                 )
             else:
                 kappa = cohen_kappa(
-                    people, judged, [pair.cluster for pair in group], categories=list(steps)
+                    people,
+                    judged,
+                    [pair.cluster for pair in group],
+                    categories=list(steps),
                 )
         else:
             kappa = None
@@ -127,9 +131,12 @@ def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
     rows: list[Agreement] = []
     for group in groups.values():
         both = [pair for pair in group if pair.person is not None and pair.karat is not None]
-        n, kappa, note = len(both), None, "the fields share no words" if both else ""
+        n = len(both)
+        kappa = None
+        note = "the fields share no words" if both else ""
         if both and all(pair.words for pair in both):
-            people, karats = [pair.person for pair in both], [pair.karat for pair in both]
+            people = [pair.person for pair in both]
+            karats = [pair.karat for pair in both]
             categories = list(dict.fromkeys([*people, *karats]))
             note = "too many different answers for a kappa"
             if len(categories) <= _MOST_WORDS:

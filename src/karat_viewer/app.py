@@ -87,7 +87,10 @@ def _answered(site: Site, request: Request, view: Callable[[OpenRun], Response])
 
 
 def _page_or_problem(
-    site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]
+    site: Site,
+    request: Request,
+    opened: OpenRun | None,
+    view: Callable[[], Response],
 ) -> Response:
     """The page, or a page that says why it cannot be shown."""
     try:
@@ -104,7 +107,10 @@ def _page_or_problem(
         return site.problem(request, 500, "This could not be computed", str(error))
     except OSError as error:
         return site.problem(
-            request, 500, "The run cannot be read", f"{type(error).__name__}: {error}"
+            request,
+            500,
+            "The run cannot be read",
+            f"{type(error).__name__}: {error}",
         )
 
 
@@ -125,7 +131,10 @@ def _missing(site: Site) -> Callable[[Request, Exception], Response]:
             message = formats.clean(str(getattr(error, "detail", "")))
 
         return site.problem(
-            request, status, "No such page" if status == 404 else "Bad request", message
+            request,
+            status,
+            "No such page" if status == 404 else "Bad request",
+            message,
         )
 
     return answer

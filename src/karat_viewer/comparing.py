@@ -47,7 +47,10 @@ def compare_page(site: Site, request: Request) -> Response:
     runs = _runs(site, request)
     if runs is None:
         return site.problem(
-            request, 400, "Nothing to compare", "Select two runs in the list of runs."
+            request,
+            400,
+            "Nothing to compare",
+            "Select two runs in the list of runs.",
         )
 
     first, second = runs
@@ -101,7 +104,8 @@ def _result(comparison: Comparison) -> Table:
     }
     rows = []
     for pairing in comparison.pairings:
-        difference, percent = pairing.difference, comparison.percent(pairing)
+        difference = pairing.difference
+        percent = comparison.percent(pairing)
         write = Share if percent else Number
         verdict = Text(
             difference.verdict,
@@ -168,7 +172,8 @@ def _section(
     """The questions that gained and lost most on one metric; the link to all of them, and its
     text.
     """
-    difference, percent = pairing.difference, comparison.percent(pairing)
+    difference = pairing.difference
+    percent = comparison.percent(pairing)
     write = formats.share if percent else formats.number
     info = next((metric for metric in comparison.metrics if metric.key == difference.metric), None)
     better = -1 if info is not None and info.direction == "lower" else 1
@@ -216,7 +221,8 @@ def _section(
         picked or name.removesuffix(f" ({side.run.info.run})")
         for picked, name, side in zip(chosen, (difference.a, difference.b), sides, strict=True)
     ]
-    flipped, path = pairing.better + pairing.worse, ""
+    flipped = pairing.better + pairing.worse
+    path = ""
     if flipped > len(pairing.flips):
         query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
         path = address("compare", "flips", **query)
@@ -241,15 +247,18 @@ def flips_page(site: Site, request: Request) -> Response:
     runs = _runs(site, request)
     if runs is None:
         return site.problem(
-            request, 400, "Nothing to compare", "Select two runs in the list of runs."
+            request,
+            400,
+            "Nothing to compare",
+            "Select two runs in the list of runs.",
         )
 
     first, second = runs
-    a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
-    order, number = (
-        asked(request, "order", among=ORDERS) or "worst",
-        whole_asked(request, "page"),
-    )
+    a = asked(request, "a")
+    b = asked(request, "b")
+    metric = asked(request, "metric")
+    order = asked(request, "order", among=ORDERS) or "worst"
+    number = whole_asked(request, "page")
     with ExitStack() as stack:
         # Always in the same order, so that two requests cannot wait for each other.
         pages = {}
@@ -267,14 +276,17 @@ def flips_page(site: Site, request: Request) -> Response:
             message = "One of the runs has no such condition or metric."
             return site.problem(request, 404, "Nothing to compare", message)
 
-        lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
+        lower = column.direction == "lower"
+        unit = unit_of(first, pages[first.name])
         flips = Flips(sides, (a, b), metric=metric)
         rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]
         total = flips.up + flips.down
         if lower:
-            gained, lost = (flips.down, flips.up)
+            gained = flips.down
+            lost = flips.up
         else:
-            gained, lost = (flips.up, flips.down)
+            gained = flips.up
+            lost = flips.down
 
         if total:
             counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost"
@@ -350,11 +362,19 @@ def _row(
 
 
 def _choice(
-    site: Site, request: Request, first: OpenRun, second: OpenRun, problem: str
+    site: Site,
+    request: Request,
+    first: OpenRun,
+    second: OpenRun,
+    problem: str,
 ) -> Response:
     choice = _choices(first, second, asked(request, "a"), asked(request, "b"))
     return site.page(
-        request, "compare_choice.html.j2", title="Comparison", choice=choice, problem=problem
+        request,
+        "compare_choice.html.j2",
+        title="Comparison",
+        choice=choice,
+        problem=problem,
     )
 
 

@@ -155,7 +155,8 @@ class Library:
     def _computed(self, names: Sequence[str]) -> dict[str, Future[tuple[str, Summary | None]]]:
         jobs: dict[str, Future[tuple[str, Summary | None]]] = {}
         for name in names:
-            info, path = self._info(name), self.root / name
+            info = self._info(name)
+            path = self.root / name
             if isinstance(info, RunInfo):
                 stamp = _stamp(RunFolder(path, info).journal)
             else:
@@ -187,7 +188,10 @@ class Library:
         if summary is None:
             return "open the run to compute", None
         return verdicts(summary)[0], structs.replace(
-            summary, table_of_samples=None, lowest=(), parts={}
+            summary,
+            table_of_samples=None,
+            lowest=(),
+            parts={},
         )
 
     def open(self, name: str) -> OpenRun:

@@ -116,7 +116,9 @@ class LiveIndex:
 
     def _begin(self) -> None:
         self._samples_state = file_state(self.run.path / "samples.jsonl")
-        self._index, self._questions, self._tail = RunIndex(self.run), None, b""
+        self._index = RunIndex(self.run)
+        self._questions = None
+        self._tail = b""
         self._sample_places = array("q", [0])
         with self.run.open_file("samples.jsonl") or BytesIO() as file:
             for line in file:

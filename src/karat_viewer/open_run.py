@@ -39,7 +39,8 @@ class OpenRun:
     def __init__(
         self, run: RunFolder, pool: ThreadPoolExecutor, *, going_on: Callable[[], bool]
     ) -> None:
-        self.run, self.name = run, run.path.name
+        self.run = run
+        self.name = run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = LiveIndex(run)
         self._right, _ = kind_of(run.info.kind).rule(run, {})
@@ -157,7 +158,12 @@ class _Sum:
     """A summary that is being computed, or is ready."""
 
     def __init__(
-        self, stamp: str, pool: ThreadPoolExecutor, run: RunFolder, *, before: _Sum | None
+        self,
+        stamp: str,
+        pool: ThreadPoolExecutor,
+        run: RunFolder,
+        *,
+        before: _Sum | None,
     ) -> None:
         self.stamp = stamp
         self.before: Summary | None = None  # what to show meanwhile
@@ -167,7 +173,9 @@ class _Sum:
             else:
                 self.before = before.before
 
-        self._large, self._took, self._ended = is_large(run), 0.0, 0.0
+        self._large = is_large(run)
+        self._took = 0.0
+        self._ended = 0.0
         self.job: Future[Summary] = pool.submit(self._make, run)
 
     def _make(self, run: RunFolder) -> Summary:

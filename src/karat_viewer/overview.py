@@ -24,9 +24,11 @@ def runs_page(site: Site, request: Request) -> Response:
     if len(site.library.only) == 1:
         return RedirectResponse(address("runs", site.library.only[0]), status_code=303)
     listing = site.library.listing()
-    q, tag = asked(request, "q").strip(), asked(request, "tag")
+    q = asked(request, "q").strip()
+    tag = asked(request, "tag")
     sort = asked(request, "sort", among=("oldest", "name", "status"))
-    words, cards = q.lower().split(), []
+    words = q.lower().split()
+    cards = []
     for card in listing.cards:
         text = " ".join((card.folder, card.name, card.run, *card.tags)).lower()
         if (not tag or tag in card.tags) and all(word in text for word in words):
@@ -41,7 +43,8 @@ def runs_page(site: Site, request: Request) -> Response:
             )
         )
 
-    page, most = whole_asked(request, "page"), max(1, -(-len(cards) // _PAGE))
+    page = whole_asked(request, "page")
+    most = max(1, -(-len(cards) // _PAGE))
     shown = cards[page * _PAGE : (page + 1) * _PAGE]
     return site.page(
         request,
@@ -114,7 +117,8 @@ def history_page(site: Site, request: Request) -> Response:
     """One metric over all runs of the experiment that `run` belongs to."""
     name = asked(request, "run")
     summaries, waiting = site.library.history_of(name)
-    metric, condition = asked(request, "metric") or None, asked(request, "condition") or None
+    metric = asked(request, "metric") or None
+    condition = asked(request, "condition") or None
     newest = max(summaries, key=lambda summary: summary.created, default=None)
     if newest is None:
         return site.problem(request, 503, "Not computed yet", "Reload the page in a few seconds.")
@@ -141,11 +145,9 @@ def history_page(site: Site, request: Request) -> Response:
 
 def kind_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """A page that only runs of this kind have."""
-    summary, group, name = (
-        opened.summary(),
-        request.path_params["group"],
-        request.path_params["name"],
-    )
+    summary = opened.summary()
+    group = request.path_params["group"]
+    name = request.path_params["name"]
     shown = kinds.of(summary.kind).views().page(summary, opened.name, group, name)
     if shown is None:
         return site.problem(request, 404, "No such page", "The run has no page with this name.")

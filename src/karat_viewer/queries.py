@@ -149,7 +149,10 @@ class _Means:
         """
         rows = np.arange(len(self.low))
         if sort in ("worst", "best"):
-            key = self.low if (sort == "worst") != lower else -self.high
+            if (sort == "worst") != lower:
+                key = self.low
+            else:
+                key = -self.high
         else:
             key = -(self.gap if sort == "gap" else self.spread)
 
@@ -163,7 +166,9 @@ class Questions:
 
     def __init__(self, index: RunIndex, listing: SampleList, sample_places: array[int]) -> None:
         """`sample_places`: where each line of samples.jsonl starts, and where the last one ends."""
-        self.index, self.listing, self.end = index, listing, index.end
+        self.index = index
+        self.listing = listing
+        self.end = index.end
         self.views = kind_named(index.run.info.kind).views()
         self._sample_places = sample_places
         self.shown = index.shown({})  # scorer → scoring
@@ -179,7 +184,8 @@ class Questions:
         self._grids = {grid.info.key: grid for grid in measured}
         # samples × conditions × repetitions
         self.values = {key: grid.values for key, grid in self._grids.items()}
-        self.conditions, self.ids = tuple(index.conditions), tuple(index.samples)
+        self.conditions = tuple(index.conditions)
+        self.ids = tuple(index.samples)
         self._means: dict[str, _Means] = {}
         self._ordered: dict[Filter, Ints] = {}
         self._found: dict[tuple[tuple[str, ...], str], Flags] = {}  # by words and condition
@@ -241,10 +247,12 @@ class Questions:
             if answers or failures:
                 at = row, condition
                 if means is None:
-                    mean, sd = (math.nan, math.nan)
+                    mean = math.nan
+                    sd = math.nan
                     n = 0
                 else:
-                    mean, sd = (float(means.mean[at]), float(means.sd[at]))
+                    mean = float(means.mean[at])
+                    sd = float(means.sd[at])
                     n = int(means.n[at])
 
                 cells.append(
@@ -271,7 +279,8 @@ class Questions:
     def sample_bytes(self, row: int) -> bytes:
         """The sample's line. Raises BadRun if it no longer exists."""
         number = self.index.sample_lines[row]
-        start, end = self._sample_places[number], self._sample_places[number + 1]
+        start = self._sample_places[number]
+        end = self._sample_places[number + 1]
         with self.index.run.open_file("samples.jsonl") or BytesIO() as file:
             file.seek(start)
             line = file.read(end - start).removesuffix(b"\n")
@@ -323,7 +332,8 @@ class Questions:
 
         for cell in suspects:
             at, code = last[cell]
-            failed, rows_at = self._groups[code].scorer, later.get(cell, {})
+            failed = self._groups[code].scorer
+            rows_at = later.get(cell, {})
             if failed is None:
                 newest = max(rows_at.values(), default=-1)
             else:
@@ -342,7 +352,10 @@ class Questions:
             condition = None
 
         if column is not None and (wanted.low is not None or wanted.high is not None):
-            low = -np.inf if wanted.low is None else wanted.low
+            if wanted.low is None:
+                low = -np.inf
+            else:
+                low = wanted.low
             high = np.inf if wanted.high is None else wanted.high
             mean = self.means(column).mean
             inside: Flags = (mean >= low) & (mean <= high)
@@ -425,9 +438,14 @@ class Questions:
         patterns.append(re.compile(rf"(?<![^\W_]){words[-1]}"))
         rare = max(words, key=len)
         rare = rare if rare.isascii() else ""  # JSON can spell other characters in several ways
-        index, end = self.index, time.thread_time() + _SECONDS
+        index = self.index
+        end = time.thread_time() + _SECONDS
         for _, sample in self._lines_with(
-            rare, index.run.open_file("samples.jsonl"), b"{", _sample, end
+            rare,
+            index.run.open_file("samples.jsonl"),
+            b"{",
+            _sample,
+            end,
         ):
             texts = [
                 sample.id,
@@ -438,7 +456,11 @@ class Questions:
                 yield index.samples[sample.id]
 
         for at, answer in self._lines_with(
-            rare, index.run.open_journal(), b'{"event":"answer"', _answer, end
+            rare,
+            index.run.open_journal(),
+            b'{"event":"answer"',
+            _answer,
+            end,
         ):
             cell = index.cell(answer.sample, answer.condition, answer.repetition)
             if cell is None or not index.answered[cell] or index.answers[cell] != at:
@@ -458,7 +480,9 @@ class Questions:
         end: float,
     ) -> Iterator[tuple[int, _Line]]:
         """Place and content of the lines of a file that contain a word. Raises TooSlow at `end`."""
-        sought, partial, place = word.encode(), b"", 0
+        sought = word.encode()
+        partial = b""
+        place = 0
         with lines or BytesIO() as file:
             while block := file.read(_BLOCK):
                 block = partial + block
@@ -468,14 +492,16 @@ class Questions:
                 while 0 <= at < length:
                     if time.thread_time() > end:
                         raise TooSlow
-                    start, after = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+                    start = block.rfind(b"\n", 0, at) + 1
+                    after = block.find(b"\n", at)
                     if block.startswith(beginning, start):
                         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
                             yield place + start, decode(block[start:after])
 
                     at = lowered.find(sought, after + 1)
 
-                partial, place = block[length:], place + length
+                partial = block[length:]
+                place += length
 
 
 class Flips:
@@ -497,19 +523,19 @@ class Flips:
 
         rows = others = np.arange(len(self._first.ids))
         if second is not self._first:
-            a, b = self._first.index, second.index
+            a = self._first.index
+            b = second.index
             both = ((row, b.samples[name]) for name, row in a.samples.items() if name in b.samples)
             same = [(row, other) for row, other in both if a.digests[row] == b.digests[other]]
             rows, others = np.array(same, dtype=np.int64).reshape(-1, 2).T
 
         change = means[1][others] - means[0][rows]
         differing = np.abs(change) > NOISE
-        self._rows, self._others, self._change = (
-            rows[differing],
-            others[differing],
-            change[differing],
-        )
-        self._a, self._b = means[0][self._rows], means[1][self._others]
+        self._rows = rows[differing]
+        self._others = others[differing]
+        self._change = change[differing]
+        self._a = means[0][self._rows]
+        self._b = means[1][self._others]
         self.up, self.down = int((self._change > 0).sum()), int((self._change < 0).sum())
 
     def page(
@@ -520,7 +546,10 @@ class Flips:
 
         `lower`: whether lower is better.
         """
-        gain = -self._change if lower else self._change
+        if lower:
+            gain = -self._change
+        else:
+            gain = self._change
         key = {"worst": gain, "best": -gain, "largest": -np.abs(gain)}[order]
         for at in np.lexsort((self._rows, key))[number * PAGE : (number + 1) * PAGE].tolist():
             row = int(self._rows[at])

@@ -56,7 +56,8 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
     newest.sort(key=lambda label: label.at, reverse=True)
     with opened.page() as page:
         compared = _compared(newest, page)
-        unit, texts = unit_of(opened, page), page.questions.views.reviews
+        unit = unit_of(opened, page)
+        texts = page.questions.views.reviews
         rows = [
             _listed(at, label, compared, opened, page) for at, label in enumerate(newest[:_LISTED])
         ]
@@ -93,7 +94,8 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 
 def _compared(labels: Sequence[Label], page: Page) -> _Compared:
-    compared, views = _Compared(), page.questions.views
+    compared = _Compared()
+    views = page.questions.views
     for at, label in enumerate(labels):
         if label.trial not in compared.places:
             questions = page.questions
@@ -122,7 +124,8 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
         elif label.turn is None:
             # The scores that the person and the judge both gave
             for column in page.questions.columns:
-                theirs, judged = label.scores.get(column.key), place.values[column.key]
+                theirs = label.scores.get(column.key)
+                judged = place.values[column.key]
                 if theirs is None or math.isnan(judged) or abs(judged) >= MOST_VALUE:
                     continue
                 if abs(theirs) < MOST_VALUE:
@@ -136,10 +139,8 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                         )
                     )
         else:
-            scores, part = (
-                page.texts.scores_of(place.cell, label.turn),
-                page.questions.listing.parts.get(place.row, ""),
-            )
+            scores = page.texts.scores_of(place.cell, label.turn)
+            part = page.questions.listing.parts.get(place.row, "")
             for pair in views.judgements(label, scores, part, page.right):
                 compared.texts[at].append((pair.words, pair.differs))
                 if pair.what:
@@ -157,9 +158,14 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
 
 
 def _listed(
-    at: int, label: Label, compared: _Compared, opened: OpenRun, page: Page
+    at: int,
+    label: Label,
+    compared: _Compared,
+    opened: OpenRun,
+    page: Page,
 ) -> dict[str, object]:
-    place, path = compared.places.get(label.trial), None
+    place = compared.places.get(label.trial)
+    path = None
     texts = [
         *compared.texts[at],
         *((f"{key} {formats.brief(value)}", False) for key, value in label.scores.items()),
@@ -167,7 +173,8 @@ def _listed(
     if label.claims:
         texts += [(formats.plural(len(label.claims), "claim"), False)]
     if place is not None:
-        turn, views = label.turn, page.questions.views
+        turn = label.turn
+        views = page.questions.views
         query, fragment = (
             ({}, "") if turn is None else views.place_of(page.texts.sample(place.row), turn)
         )
@@ -253,7 +260,10 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
             raise ValueError(f"the run has no metric {key!r:.100}")
         names = steps_of(column)
         steps = [float(step) for step, _ in names]
-        low = -math.inf if column.low is None else column.low
+        if column.low is None:
+            low = -math.inf
+        else:
+            low = column.low
         high = math.inf if column.high is None else column.high
         if (steps and value not in steps) or not math.isfinite(value) or not low <= value <= high:
             wanted = (
@@ -263,7 +273,8 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
             )
             raise ValueError(f"{key}: expected {wanted}")
 
-    claims, chosen = claims_of(trial.scores), {}
+    claims = claims_of(trial.scores)
+    chosen = {}
     for place, verdict in review.claims.items():
         if place.isascii() and place.isdigit() and len(place) < 6:
             at = int(place)
@@ -278,7 +289,9 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
 
 
 def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
-    turn, sample, replies = review.turn or 0, page.texts.sample_of(trial.n), trial.replies
+    turn = review.turn or 0
+    sample = page.texts.sample_of(trial.n)
+    replies = trial.replies
     if review.scores or review.claims:
         raise ValueError("scores and claims belong to a whole answer, not to a turn")
     if not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:

@@ -64,7 +64,12 @@ class Door:
     """
 
     def __init__(
-        self, app: App, *, hosts: Iterable[str], port: int, any_address: bool = False
+        self,
+        app: App,
+        *,
+        hosts: Iterable[str],
+        port: int,
+        any_address: bool = False,
     ) -> None:
         """`hosts`: host names that requests may use; `any_address`: also any IP address."""
         self._app, self._port, self._any_address = app, port, any_address
@@ -257,7 +262,10 @@ def _guarded(send: Send) -> Send:
 
 
 async def _answer(
-    send: Send, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = ()
+    send: Send,
+    status: int,
+    text: str,
+    headers: Iterable[tuple[bytes, bytes]] = (),
 ) -> None:
     body = text.encode()
     basic = [

@@ -37,7 +37,8 @@ def unit_of(opened: OpenRun, page: Page | None = None) -> str:
 
 def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The list, filtered and sorted."""
-    number, kind = whole_asked(request, "page"), kinds.of(opened.run.info.kind)
+    number = whole_asked(request, "page")
+    kind = kinds.of(opened.run.info.kind)
     if text := asked(request, "text").strip():
         with opened.page() as page:
             questions = page.questions
@@ -45,8 +46,10 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
             questions.search(text, asked(request, "condition"))
 
     with opened.page() as page:
-        questions, wanted = page.questions, _wanted(request, page)
-        column, total = questions.column(wanted.metric), len(questions.rows(wanted))
+        questions = page.questions
+        wanted = _wanted(request, page)
+        column = questions.column(wanted.metric)
+        total = len(questions.rows(wanted))
 
         sorts = [("position", "as in the dataset")]
         if page.questions.columns:
@@ -85,7 +88,8 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """One question with all its answers."""
-    n, first = int(request.path_params["n"]), whole_asked(request, "first")
+    n = int(request.path_params["n"])
+    first = whole_asked(request, "first")
     view = asked(request, "view", among=tuple(name for name, _ in _VIEWS)) or "rendered"
     kind = kinds.of(opened.run.info.kind)
     by_turn = kind.by_turn or kind.by_session
@@ -93,7 +97,10 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
         questions = page.questions
         if not 0 < n <= len(questions.index.samples):
             return site.problem(
-                request, 404, "No such question", "The run has no question with this number."
+                request,
+                404,
+                "No such question",
+                "The run has no question with this number.",
             )
 
         sample = page.texts.sample(n - 1)
@@ -111,7 +118,8 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
         )
 
         # The list from which the page was opened, with the previous and next entry
-        wanted, at = _wanted(request, page), whole_asked(request, "at")
+        wanted = _wanted(request, page)
+        at = whole_asked(request, "at")
         query = _query(wanted)
         number = max(0, at - 1) // queries.PAGE
         before = after = None
@@ -156,7 +164,10 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
         return site.page(request, "sample.html.j2", **content)
     template, more = own
     return site.page(
-        request, f"kind/{template}", folder=questions.views.templates, **{**content, **more}
+        request,
+        f"kind/{template}",
+        folder=questions.views.templates,
+        **{**content, **more},
     )
 
 
@@ -198,10 +209,14 @@ def text_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The full text of one reply, unchanged, as a download that the browser never runs."""
     with opened.page() as page:
         trial = page.texts.trial(request.path_params["trial"])
-    turn, replies = int(request.path_params["turn"]), () if trial is None else trial.replies
+    turn = int(request.path_params["turn"])
+    replies = () if trial is None else trial.replies
     if turn >= len(replies):
         return site.problem(
-            request, 404, "No such text", "The run has no answer for this trial and turn."
+            request,
+            404,
+            "No such text",
+            "The run has no answer for this trial and turn.",
         )
 
     body = replies[turn].text.encode("utf-8", "replace")
@@ -215,7 +230,10 @@ def found_page(site: Site, request: Request, opened: OpenRun) -> Response:
         row = page.questions.index.samples.get(request.query_params.get("id", ""))
     if row is None:
         return site.problem(
-            request, 404, "No such question", "The run has no question with this id."
+            request,
+            404,
+            "No such question",
+            "The run has no question with this id.",
         )
 
     return RedirectResponse(address("runs", opened.name, "samples", row + 1), status_code=303)
@@ -259,7 +277,13 @@ def _beside(opened: OpenRun, page: Page, wanted: Filter, at: int, view: str) -> 
         return None
     shown = None if view == "rendered" else view
     return address(
-        "runs", opened.name, "samples", int(rows[at - 1]) + 1, view=shown, at=at, **_query(wanted)
+        "runs",
+        opened.name,
+        "samples",
+        int(rows[at - 1]) + 1,
+        view=shown,
+        at=at,
+        **_query(wanted),
     )
 
 
@@ -278,7 +302,9 @@ def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[s
             continue
 
         has_spread = not math.isnan(cell.sd) and column is not None and not column.percent
-        failed = f"{formats.count(cell.failures)} failed" if cell.failures else ""
+        failed = ""
+        if cell.failures:
+            failed = f"{formats.count(cell.failures)} failed"
         below = (
             f"± {formats.number(cell.sd)}" if has_spread else "",
             f"n {cell.n}" if cell.n > 1 else "",

@@ -36,7 +36,10 @@ def summed(run: RunFolder) -> Summary:
 
 
 def compared(
-    a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None
+    a: RunFolder,
+    b: RunFolder,
+    condition_a: str | None,
+    condition_b: str | None,
 ) -> Comparison:
     """Like `karat.analysis.compare_runs`."""
     if not (is_large(a) or is_large(b)):

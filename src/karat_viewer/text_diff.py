@@ -21,7 +21,8 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
     >>> difference("use --resume", "just use --resume")
     ([('ins', 'just '), ('same', 'use --resume')], '')
     """
-    old, new = _WORDS.findall(golden[: 20 * MOST_WORDS]), _WORDS.findall(answer[: 20 * MOST_WORDS])
+    old = _WORDS.findall(golden[: 20 * MOST_WORDS])
+    new = _WORDS.findall(answer[: 20 * MOST_WORDS])
     # autojunk skips words that are frequent in a long text: without it, some texts would take
     # minutes.
     matcher = SequenceMatcher(None, old[:MOST_WORDS], new[:MOST_WORDS])
@@ -32,7 +33,8 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
     for block in matcher.get_matching_blocks():
         gone += "".join(old[a : block.a])
         come += "".join(new[b : block.b])
-        a, b = block.a + block.size, block.b + block.size
+        a = block.a + block.size
+        b = block.b + block.size
         same = "".join(new[block.b : b])
         if block.size and (gone or come) and len(same.split()) < _RUN and (a, b) != ends:
             gone, come = gone + same, come + same  # single words in common mean nothing

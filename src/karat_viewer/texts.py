@@ -32,7 +32,9 @@ class Texts:
     """Reads lines of one run, as many as a page may."""
 
     def __init__(self, questions: Questions, reader: LineReader) -> None:
-        self._questions, self._index, self._reader = questions, questions.index, reader
+        self._questions = questions
+        self._index = questions.index
+        self._reader = reader
         self._left = _MOST_BYTES
 
     @property
@@ -60,7 +62,8 @@ class Texts:
 
         Raises Moved.
         """
-        index, failures = self._index, self._questions.failures
+        index = self._index
+        failures = self._questions.failures
         step = len(index.conditions) * index.repetitions
         cells = [
             cell
@@ -90,7 +93,8 @@ class Texts:
         return tuple(score for score in scores if score is not None and turn in (None, score.turn))
 
     def _trial(self, cell: int) -> TrialRecord:
-        index, questions = self._index, self._questions
+        index = self._index
+        questions = self._questions
         row, condition, repetition = index.place(cell)
         place = (row, condition, repetition)
         answered = bool(index.answered[cell])
@@ -116,7 +120,9 @@ class Texts:
             costs = [reply.dollars for reply in answer.replies if reply.dollars is not None]
             used = [reply.usage for reply in answer.replies if reply.usage is not None]
             total = sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)
-            dollars = math.fsum(costs) if len(costs) == len(answer.replies) else None
+            dollars = None
+            if len(costs) == len(answer.replies):
+                dollars = math.fsum(costs)
             tokens = total if used and len(used) == len(answer.replies) else None
 
         trial = (

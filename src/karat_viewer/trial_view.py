@@ -55,10 +55,8 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     people = [label for label in labels if label.scores and label.turn is None]
     scores = []
     for column in page.columns:  # on which the judge, another scorer or a person gave a number
-        value, given = (
-            trial.values.get(column.key, math.nan),
-            [label.scores.get(column.key) for label in people],
-        )
+        value = trial.values.get(column.key, math.nan)
+        given = [label.scores.get(column.key) for label in people]
         if not math.isnan(value) or any(score is not None for score in given):
             by_people = [written(column, score) for score in given]
             scores.append({"key": column.key, "value": written(column, value), "people": by_people})
@@ -249,7 +247,9 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
     """What the trial changed in its workspace, in words and as a diff; None if it had no
     workspace.
     """
-    changes = trial.answer.workspace if trial.answer is not None else None
+    changes = None
+    if trial.answer is not None:
+        changes = trial.answer.workspace
     if changes is None:
         return None
     parts = [
@@ -262,7 +262,8 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
     try:
         diff = stored_differences(run, changes.file)
     except (BadOption, OSError, ValueError) as error:
-        parts, diff = [*parts, f"the archive cannot be read: {error}"], ""
+        parts = [*parts, f"the archive cannot be read: {error}"]
+        diff = ""
 
     return {"what": ", ".join(parts), "diff": diff, "file": f"workspaces/{changes.file}"}
 

@@ -46,7 +46,8 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
         if run is None:
             raise BadRun(results, "there is no such folder; `karat run FILE` creates one")
         folder = api.open(run, results=results, to_write=True).path.resolve()
-        root, only = folder.parent, (folder.name,)
+        root = folder.parent
+        only = (folder.name,)
 
     reviewer = viewing.reviewer or ""
     if not reviewer:

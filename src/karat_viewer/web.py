@@ -148,7 +148,10 @@ def assets() -> dict[str, Asset]:
         mark = hashlib.sha256(body).hexdigest()[:16]
         if body:
             by_name[name] = Asset(
-                name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark
+                name=name,
+                type=types[name.rpartition(".")[2]],
+                body=body,
+                mark=mark,
             )
 
     return by_name

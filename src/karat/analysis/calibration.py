@@ -68,7 +68,12 @@ def metrics_for_people(summary: Summary, names: Sequence[str]) -> list[MetricInf
 
 
 def draw_answers(
-    run: RunFolder, summary: Summary, size: int, *, metric: MetricInfo, seed: int
+    run: RunFolder,
+    summary: Summary,
+    size: int,
+    *,
+    metric: MetricInfo,
+    seed: int,
 ) -> Draw:
     """Draws answers in proportion to the strata of condition and judge's score. The same seed gives
     the same draw.
@@ -88,11 +93,9 @@ def draw_answers(
             f"no answer of run {summary.run} to a single question has a score on '{metric.key}'",
         )
 
-    names, conditions, scores = (
-        [row[0] for row in rows],
-        [row[1] for row in rows],
-        [row[2] for row in rows],
-    )
+    names = [row[0] for row in rows]
+    conditions = [row[1] for row in rows]
+    scores = [row[2] for row in rows]
     draw = draw_for_labels(scores, conditions, size, rng=np.random.default_rng(seed))
     members: list[list[int]] = [[] for _ in draw.sizes]
     for row, stratum in enumerate(draw.strata):
@@ -184,7 +187,8 @@ def calibrated(
             if {b, a or b} <= set(rows.conditions)
         ]
         places = {trial: at for at, trial in enumerate(chosen.drawn, start=1)}
-        people, judge = _people(rows, info), np.array(rows.judge[info.key])
+        people = _people(rows, info)
+        judge = np.array(rows.judge[info.key])
         gap = np.abs(judge - people)
         for row in np.argsort(-gap, kind="stable").tolist()[:_SHOWN]:
             if gap[row] > 0:
@@ -242,9 +246,12 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
             # The comparison with the verdict of the corrected difference: shown if its interval
             # excludes 0
             info = infos[pair.metric]
-            low, high, value = row.people.low, row.people.high, row.people.value or 0.0
+            low = row.people.low
+            high = row.people.high
+            value = row.people.value or 0.0
             shown = low is not None and high is not None and (low > 0 or high < 0)
-            value = value if row.condition == pair.b else -value
+            if row.condition != pair.b:
+                value = -value
             p = 0.0 if shown else 1.0
             differences.append(
                 msgspec.structs.replace(
@@ -273,12 +280,19 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
         headline = summary.headline
 
     return msgspec.structs.replace(
-        summary, calibrated=people, differences=tuple(differences), headline=headline
+        summary,
+        calibrated=people,
+        differences=tuple(differences),
+        headline=headline,
     )
 
 
 def _rows(
-    run: RunFolder, summary: Summary, draw: Draw, infos: Sequence[MetricInfo], scores: Scores
+    run: RunFolder,
+    summary: Summary,
+    draw: Draw,
+    infos: Sequence[MetricInfo],
+    scores: Scores,
 ) -> tuple[_Rows, int]:
     """The answers of a draw, and how many other scored answers the run has."""
     strata = {}
@@ -370,16 +384,26 @@ def _corrected(
     strata, samples, groups = (
         [column[row] for row in mine] for column in (rows.strata, rows.samples, rows.conditions)
     )
-    people, judge = _people(rows, info)[mine], np.array(rows.judge[info.key])[mine]
+    people = _people(rows, info)[mine]
+    judge = np.array(rows.judge[info.key])[mine]
 
     def found(values: np.ndarray, target: Target) -> Interval:
         if a is None:
             return stratified_mean(values, strata, samples, target=target, level=level)
         return stratified_difference(
-            values, strata, samples, groups=groups, a=a, b=b, target=target, level=level
+            values,
+            strata,
+            samples,
+            groups=groups,
+            a=a,
+            b=b,
+            target=target,
+            level=level,
         )
 
-    estimate, labelled, needed = found(people, target), int(np.isfinite(people).sum()), None
+    estimate = found(people, target)
+    labelled = int(np.isfinite(people).sum())
+    needed = None
     if half_width is not None:
         now, drawing = (
             (interval.high - interval.low) / 2 for interval in (estimate, found(people, "answers"))
@@ -391,7 +415,11 @@ def _corrected(
                 floor = 0.0
 
             needed = labels_needed(
-                half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor
+                half_width,
+                labelled=labelled,
+                answers=len(mine),
+                drawing=drawing,
+                floor=floor,
             )
         elif now <= half_width:  # an interval that does not come from the draw
             needed = labelled
@@ -423,9 +451,11 @@ def _corrected(
 
 def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     """Judge and people on the answers that both scored; each answer once, as drawn."""
-    people, judge = _people(rows, info), np.array(rows.judge[info.key])
+    people = _people(rows, info)
+    judge = np.array(rows.judge[info.key])
     both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
-    samples, steps = [rows.samples[row] for row in both], info.steps
+    samples = [rows.samples[row] for row in both]
+    steps = info.steps
     scores, labels = (nearest_steps(column[both], steps) for column in (judge, people))
     by_person = []
     for column in rows.people[info.key].values():
@@ -439,14 +469,19 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         )
 
     kappa = ac2 = Interval(
-        value=math.nan, level=level, n=0, method="", reason="the metric has no steps"
+        value=math.nan,
+        level=level,
+        n=0,
+        method="",
+        reason="the metric has no steps",
     )
     exact, confusion = None, None
     if steps:
         kappa = cohen_kappa(scores, labels, samples, categories=steps, level=level)
         ac2 = gwet_ac(scores, labels, clusters=samples, categories=steps, level=level)
         table = calibrate(scores, labels, categories=steps)
-        exact, confusion = known(table.exact), table.confusion
+        exact = known(table.exact)
+        confusion = table.confusion
 
     if shared:
         people_alpha = alpha(by_person)

@@ -130,7 +130,8 @@ def _compared(
         else:  # no direction is better, no share is in percent
             metrics.append(structs.replace(metric, **_NO_SCALE))
 
-    left, right = _table(first), _table(second)
+    left = _table(first)
+    right = _table(second)
     digests = dict(zip(right.ids, right.digests, strict=True))
     ours = zip(left.ids, left.digests, strict=True)
     same = [digests[name] == digest for name, digest in ours if name in digests]
@@ -138,14 +139,13 @@ def _compared(
     contests = _contests(first, second, pairs, metrics, level=level)
 
     compared = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
-    labels, unused = (
-        _unlike(first, second, compared),
-        {problem.condition for problem in _problems(first, second, compared)},
-    )
+    labels = _unlike(first, second, compared)
+    unused = {problem.condition for problem in _problems(first, second, compared)}
     tested = [tested_p(contest.found) if contest.tested else math.nan for contest in contests]
     pairings = []
     for at, (contest, p) in enumerate(zip(contests, adjust(tested).tolist(), strict=True)):
-        found, both_sides = contest.found, ((first, contest.left), (second, contest.right))
+        found = contest.found
+        both_sides = ((first, contest.left), (second, contest.right))
         effect = difference(
             labels[contest.left, contest.right], found, p, holds=holds(found, tested, at)
         )
@@ -188,16 +188,22 @@ def _compared(
 
 def _unit(summary: Summary) -> str:
     """The unit that is paired."""
-    return kind_of(summary.kind).unit if summary.parts else "question"
+    if summary.parts:
+        return kind_of(summary.kind).unit
+    return "question"
 
 
 def _conditions(
-    a: RunFolder, b: RunFolder, first: str | None, second: str | None
+    a: RunFolder,
+    b: RunFolder,
+    first: str | None,
+    second: str | None,
 ) -> list[tuple[str, str]]:
     """Which conditions are compared: the ones named, else those of the same name, else the only one
     of each run.
     """
-    ours, theirs = plan_of(a).conditions, plan_of(b).conditions
+    ours = plan_of(a).conditions
+    theirs = plan_of(b).conditions
     same_run = a.path == b.path or a.info.run == b.info.run
     for run, name, known in ((a, first, ours), (b, second, theirs)):
         if name is not None and name not in known:
@@ -284,7 +290,10 @@ def _contests(
             like = bool(
                 np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0)
             )
-            weights = first if like else np.ones(first.size)
+            if like:
+                weights = first
+            else:
+                weights = np.ones(first.size)
             reweighted = not like
 
             ours, theirs = (
@@ -320,24 +329,33 @@ def _unlike(
     runs = _files(a, b) or (a.run, b.run)
     found = {}
     for left, right in pairs:
-        found[(left, right)] = (
-            (left, right) if left != right else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
-        )
+        if left != right:
+            found[(left, right)] = (left, right)
+        else:
+            found[(left, right)] = (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
 
     return found
 
 
 def _pairing(effect: Difference, found: Compared) -> Pairing:
-    a, b = found.a, found.b
+    a = found.a
+    b = found.b
     both = a.there & b.there
     change = np.where(both, b.means - a.means, 0.0)
-    gain = -change if a.metric.direction == "lower" else change
+    if a.metric.direction == "lower":
+        gain = -change
+    else:
+        gain = change
     mean_a, mean_b = (side.only(both).plain_mean if both.any() else None for side in (a, b))
 
     # The questions that moved most: first those in the direction of the mean, then those
     # against it
-    a, b = found.a, found.b
-    forward = gain if gain.sum() >= 0 else -gain
+    a = found.a
+    b = found.b
+    if gain.sum() >= 0:
+        forward = gain
+    else:
+        forward = -gain
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
     along = [row for row in order if forward[row] > NOISE]
     against = [row for row in order if forward[row] < -NOISE]

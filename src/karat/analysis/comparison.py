@@ -149,7 +149,8 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
             lines += [f"right: {self.right}, or the same yes or no"]
 
         for pairing in self.pairings:
-            difference, percent = pairing.difference, self.percent(pairing)
+            difference = pairing.difference
+            percent = self.percent(pairing)
             by = signed_estimate(difference.estimate, percent=percent)
             means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
             sides = zip((difference.a, difference.b), means, strict=True)

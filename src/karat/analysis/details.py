@@ -31,7 +31,9 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def replies(self) -> tuple[Reply, ...]:
         """Those of the answer, or of the turns before a conversation failed."""
-        return self.heard if self.answer is None else self.answer.replies
+        if self.answer is None:
+            return self.heard
+        return self.answer.replies
 
     def value(self, metric: MetricInfo) -> float | None:
         """The trial's number: mean over repeats of each judge, then over judges, then over
@@ -83,7 +85,9 @@ class _Texts:
     """Reads the lines of trials, one by one."""
 
     def __init__(self, index: RunIndex, reader: LineReader, rows: list[ScoreRows]) -> None:
-        self._index, self._line, self._rows = index, reader.line, rows
+        self._index = index
+        self._line = reader.line
+        self._rows = rows
         self._failed = {cell: at for at, cell, _ in index.failures}  # the last failure of each
         self._open = {pending.cell: pending.partial for pending in index.open_trials.values()}
 

@@ -48,7 +48,11 @@ Flags = NDArray[np.bool_]
 
 
 def results(
-    grid: Grid, units: Mapping[str, Units], retried: Flags, *, level: float
+    grid: Grid,
+    units: Mapping[str, Units],
+    retried: Flags,
+    *,
+    level: float,
 ) -> list[Result]:
     """One result per condition.
 
@@ -61,12 +65,19 @@ def results(
 
 
 def _result(
-    grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, *, level: float
+    grid: Grid,
+    index: int,
+    subject: tuple[str, Units],
+    retried: Flags,
+    *,
+    level: float,
 ) -> Result:
     condition, units = subject
-    info, values = grid.info, grid.values[:, index, :]
+    info = grid.info
+    values = grid.values[:, index, :]
     there = ~np.isnan(values)
-    flat, questions = values[there], np.nonzero(there)[0]
+    flat = values[there]
+    questions = np.nonzero(there)[0]
     asked = units.planned > 0  # the others were never asked because the comparison was decided
     worst, best = _bounds(units, grid.turns, index, there)
     found = mean(units, level=level)
@@ -155,8 +166,12 @@ def estimated(
     value, low, high = (
         0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
     )
-    inside_low = max(low, least) if low is not None and least is not None else low
-    inside_high = min(high, most) if high is not None and most is not None else high
+    inside_low = low
+    if low is not None and least is not None:
+        inside_low = max(low, least)
+    inside_high = high
+    if high is not None and most is not None:
+        inside_high = min(high, most)
     cut = (inside_low, inside_high) != (low, high)
     alone = interval.n == 1 and low is not None
     if cut:
@@ -198,7 +213,8 @@ def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
 def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float) -> Reliability:
     k = values.shape[1]
     complete = there.all(axis=1)
-    threshold, incomplete = info.threshold, int(values.shape[0] - complete.sum())
+    threshold = info.threshold
+    incomplete = int(values.shape[0] - complete.sum())
     if threshold is None or not complete.any():
         reason = (
             "the metric has no threshold"
@@ -242,7 +258,10 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
 
 
 def _bounds(
-    units: Units, turns: TurnSums | None, index: int, there: Flags
+    units: Units,
+    turns: TurnSums | None,
+    index: int,
+    there: Flags,
 ) -> tuple[Quantity, Quantity]:
     """The mean if all that is missing had the worst, or the best, value of the scale: planned
     trials without a number, or all turns of the trials that are not `there`.
@@ -250,7 +269,9 @@ def _bounds(
     A turn without a number in a trial that has some (no golden program, say) is not missing: it
     cannot have one.
     """
-    missing, size, total = float(units.missing.sum()), float(units.means.size), 0.0
+    missing = float(units.missing.sum())
+    size = float(units.means.size)
+    total = 0.0
     empty = "nothing was planned"
     if turns is not None:
         planned, counts, totals = (
@@ -261,7 +282,9 @@ def _bounds(
                 (turns.totals, there),
             )
         )
-        missing, size, total = planned, counts + planned, totals
+        missing = planned
+        size = counts + planned
+        total = totals
         empty = "there are no turns to score"
 
     bounds = []
@@ -351,7 +374,9 @@ def differences(
 
 def tested_p(found: Compared) -> float:
     """The p-value; NaN where the questions are of too few clusters for a verdict."""
-    return math.nan if found.too_few else found.test.p
+    if found.too_few:
+        return math.nan
+    return found.test.p
 
 
 def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = ALPHA) -> bool:
@@ -373,8 +398,11 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
 
     `p`: adjusted. `holds`: also with its losses counted.
     """
-    info, test, gone = found.a.metric, found.test, found.lost
-    value, p_adjusted = known(test.value), known(p)
+    info = found.a.metric
+    test = found.test
+    gone = found.lost
+    value = known(test.value)
+    p_adjusted = known(p)
     if info.low is not None and info.high is not None:
         span = info.high - info.low
     else:
@@ -383,7 +411,8 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
     words = verdict(info, *names, value, p_adjusted)
     best = winner(info, *names, value, p_adjusted)
     if not holds and words not in (NO_DIFFERENCE, UNLIKE):
-        words, best = ahead(info, *names, value), None
+        words = ahead(info, *names, value)
+        best = None
     if value is not None and found.too_few:
         words, best = NO_VERDICT, None
     return Difference(

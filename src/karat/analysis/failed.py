@@ -80,7 +80,10 @@ def threshold_of(metric: MetricInfo, given: float | None) -> float:
 
 
 def failed_questions(
-    run: RunFolder, summary: Summary, metric: MetricInfo | None, enough: float
+    run: RunFolder,
+    summary: Summary,
+    metric: MetricInfo | None,
+    enough: float,
 ) -> Failed:
     """The questions with an answer whose score is worse than `enough`, or that the agent failed to
     answer.

@@ -45,7 +45,9 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
 
     gap = outcome.groups.get(JUDGE_GAP, 0)
     if gap and JUDGE_GAP not in index.groups:
-        cls, stage, kind = JUDGE_GAP.cls, JUDGE_GAP.stage, JUDGE_GAP.kind
+        cls = JUDGE_GAP.cls
+        stage = JUDGE_GAP.stage
+        kind = JUDGE_GAP.kind
         message = _GAP_IN_FILES if index.run.info.imported else _GAP
         groups.append(
             FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message)

@@ -83,9 +83,11 @@ def between(
 
     ends = [None if end is None else scale * end for end in (value, low, high)]
     if plain:
-        number, span = (formats.number, formats.interval)
+        number = formats.number
+        span = formats.interval
     else:
-        number, span = (formats.signed, formats.signed_interval)
+        number = formats.signed
+        span = formats.signed_interval
 
     return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
 

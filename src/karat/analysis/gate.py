@@ -179,9 +179,11 @@ def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterato
         if info is None or info.low is None or info.high is None:
             continue
         if threshold.bound == "max_drop":
-            low, high = (0.0, info.high - info.low)
+            low = 0.0
+            high = info.high - info.low
         else:
-            low, high = (info.low, info.high)
+            low = info.low
+            high = info.high
 
         if not low <= threshold.value <= high:
             if info.percent:
@@ -241,7 +243,11 @@ def _checks(
             if drop.reason:
                 reason += f"; {drop.reason}"
             drop = msgspec.structs.replace(
-                drop, verdict="passed", p_failed=None, needed=None, reason=reason
+                drop,
+                verdict="passed",
+                p_failed=None,
+                needed=None,
+                reason=reason,
             )
 
         found.append(drop)
@@ -303,8 +309,11 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
 def _means(units: Units) -> _Means:
     # the others were not run because it was decided: not missing
     units = units.only(units.planned > 0)
-    info, value, n = units.metric, units.means, units.answers.astype(np.float64)
-    k, missing = units.planned, units.missing
+    info = units.metric
+    value = units.means
+    n = units.answers.astype(np.float64)
+    k = units.planned
+    missing = units.missing
     ends = [np.nan if end is None else end for end in (info.low, info.high)]
     sums = [np.where(n > 0, value * n, 0.0)] * 2
     if units.sums is not None and info.low == 0:
@@ -351,7 +360,8 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
         [_spread(means.rows[:, side], means.weights) for side in (1, 2)],
         means.units.clusters,
     )
-    missing, ends = int(means.units.missing.sum()), (info.low, info.high)
+    missing = int(means.units.missing.sum())
+    ends = (info.low, info.high)
     if summary.calibrated is msgspec.UNSET:
         return _decided(summary, threshold, info, condition, rows, missing, ends)
     every = summary.calibrated.corrected
@@ -370,15 +380,26 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
         reason = "; ".join(filter(None, [reason, check.reason]))
         return msgspec.structs.replace(check, reason=reason, corrected=False)
 
-    [people], share = alike, missing / max(summary.samples * summary.repetitions, 1)
+    [people] = alike
+    share = missing / max(summary.samples * summary.repetitions, 1)
     check = _decided(
-        summary, threshold, info, condition, rows, missing, ends, people=(people, share)
+        summary,
+        threshold,
+        info,
+        condition,
+        rows,
+        missing,
+        ends,
+        people=(people, share),
     )
     hint = (
         "more labels, or more questions, would decide it" if check.verdict == "undecided" else None
     )
     return msgspec.structs.replace(
-        check, value=people.people.value, needed=None, reason=check.reason or hint
+        check,
+        value=people.people.value,
+        needed=None,
+        reason=check.reason or hint,
     )
 
 
@@ -399,35 +420,33 @@ def _drop(
     if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
     new, old = (_means(units_of(run, condition, info.key)) for run in (summary, baseline))
-    ours, keys = new.units.keys, old.units.keys
+    ours = new.units.keys
+    keys = old.units.keys
     place = {key: at for at, key in enumerate(keys)}
     pairs = np.array(
         [(at, place[key]) for at, key in enumerate(ours) if key in place], dtype=int
     ).reshape(-1, 2)
     here, there = pairs.T
-    both, weights = (new.rows[here], old.rows[there]), (new.weights[here], old.weights[there])
-    seen = np.isfinite(both[0][:, 0]) & np.isfinite(both[1][:, 0])
-    sides = [
-        _spread(both[0][seen, 0], weights[0][seen]) - _spread(both[1][seen, 0], weights[1][seen]),
-        # The new run's least minus the old run's most, and the reverse.
-        *(
-            _spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1])
-            for a, b in ((1, 2), (2, 1))
-        ),
-    ]
-    if info.direction == "higher":
-        first, *ends = sides
-    else:
-        first, *ends = [-sides[0], -sides[2], -sides[1]]
+    a = new.rows[here]
+    b = old.rows[there]
+    of_a = new.weights[here]
+    of_b = old.weights[there]
+    seen = np.isfinite(a[:, 0]) & np.isfinite(b[:, 0])
+    change = _spread(a[seen, 0], of_a[seen]) - _spread(b[seen, 0], of_b[seen])
+    # The new run's least minus the old run's most, and the reverse.
+    least = _spread(a[:, 1], of_a) - _spread(b[:, 2], of_b)
+    most = _spread(a[:, 2], of_a) - _spread(b[:, 1], of_b)
+    if info.direction != "higher":
+        change = -change
+        least, most = -most, -least
 
-    rows = _Rows(first, ends, new.units.only(here).clusters)
-    if info.low is None or info.high is None:
-        width = None
-    else:
+    rows = _Rows(change, [least, most], new.units.only(here).clusters)
+    scale: tuple[float | None, float | None] = (None, None)
+    if info.low is not None and info.high is not None:
         width = info.high - info.low
+        scale = (-width, width)
 
     missing = int(new.units.missing[here].sum() + old.units.missing[there].sum())
-    scale = (None, None) if width is None else (-width, width)
     check = _decided(summary, threshold, info, condition, rows, missing, scale)
     other = len(ours) + len(keys) - 2 * len(pairs)
     if other:
@@ -473,9 +492,8 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     sides = rows.sides
     bounded = [bool(np.isfinite(side).all()) for side in sides]
     reason = None if all(bounded) else "the metric has no range that would bound the missing trials"
-    if ends[0] is None or ends[1] is None:
-        scale = None
-    else:
+    scale = None
+    if ends[0] is not None and ends[1] is not None:
         scale = (ends[0], ends[1])
 
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
@@ -486,13 +504,16 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     high = intervals[1].high if ends[1] is None else min(intervals[1].high, ends[1])
     above = threshold.bound == "max"
     if above:
-        kept, missed = (high <= limit, low > limit)
+        kept = high <= limit
+        missed = low > limit
     else:
-        kept, missed = (low >= limit, high < limit)
+        kept = low >= limit
+        missed = high < limit
 
     broken = [problem for problem in summary.server_problems if problem.condition == condition]
     if broken:  # such scores can fail a threshold, but never pass it
-        kept, reason = False, server_warnings(broken)[0]
+        kept = False
+        reason = server_warnings(broken)[0]
     if (few := bounds.too_few) is not None:
         kept, missed, reason = False, False, few
     if kept:
@@ -509,10 +530,9 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
             reason = _ASK_AGAIN
 
     seen = rows.seen
+    value = math.nan
     if seen.size:
         value = float(seen.mean())
-    else:
-        value = math.nan
 
     needed = None
     if verdict == "undecided" and seen.size > 1 and not missing:
@@ -524,10 +544,9 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
             # all values are equal, or the rule needs more than the test
             needed = bounds.needed(limit, above=above)
 
+    p_failed = None
     if bounded[0 if above else 1] and seen.size:
         p_failed = bounds.p_missed(limit, above=above)
-    else:
-        p_failed = None
 
     return Check(
         threshold=threshold,
@@ -575,7 +594,12 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             value = math.nan if estimate.value is None else estimate.value
             se = math.nan if estimate.se is None else estimate.se
             bounds = corrected_bounds(
-                value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level
+                value,
+                se,
+                people.df or math.nan,
+                labels=people.labelled,
+                scale=scale,
+                level=level,
             )
             return msgspec.structs.replace(
                 bounds,
@@ -592,7 +616,11 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
 
         return one_sided_bounds(
-            side, sources=self.clusters, scale=scale, skewed=self.skewed, level=level
+            side,
+            sources=self.clusters,
+            scale=scale,
+            skewed=self.skewed,
+            level=level,
         )
 
     def needed(self, limit: float, *, above: bool) -> int | None:
@@ -610,7 +638,8 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
         least = most = max(side.size for side in self.sides)
         while not decides(most):
-            least, most = most, 2 * most
+            least = most
+            most = 2 * most
             if most > _MOST_QUESTIONS:
                 return None
 

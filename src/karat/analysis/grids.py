@@ -76,7 +76,11 @@ class Declared:
 
 
 def declared(
-    run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], *, rule: str
+    run: RunFolder,
+    index: RunIndex,
+    scorers: Iterable[ScorerInfo],
+    *,
+    rule: str,
 ) -> Declared | None:
     """None for a run whose samples are scored as a whole.
 
@@ -86,7 +90,8 @@ def declared(
     if not kind.by_turn:
         return None
     size = len(index.samples)
-    turns, weights = np.zeros(size, dtype=np.int64), np.ones(size)
+    turns = np.zeros(size, dtype=np.int64)
+    weights = np.ones(size)
     scorings: dict[tuple[str, str], Counting] = {}
     for scorer in scorers:
         rules = kind.turn_scoring(scorer, rule)
@@ -98,7 +103,8 @@ def declared(
 
     for sample in run.samples():
         row = index.samples[sample.id]
-        turns[row], weights[row] = len(sample.turns), sample.weight
+        turns[row] = len(sample.turns)
+        weights[row] = sample.weight
         for counting in scorings.values():
             flags = np.array([counting.rules.counts(turn) for turn in sample.turns], dtype=bool)
             counting.flags[row] = flags
@@ -127,7 +133,8 @@ def grids(
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     metrics: list[MetricInfo] = []
     for name, scoring in shown.items():
-        scorer, rows = described.get((name, scoring)), index.scores.get((name, scoring))
+        scorer = described.get((name, scoring))
+        rows = index.scores.get((name, scoring))
         metrics += _metrics(name, scoring, scorer, rows)
 
     names = [info.name for info in metrics]
@@ -146,7 +153,8 @@ def grids(
         if names.count(metric.name) > 1:
             info = msgspec.structs.replace(metric, key=f"{metric.scorer}.{metric.name}")
         scored_by = metric.scorer, metric.scoring
-        scorer, rows = described.get(scored_by), index.scores.get(scored_by)
+        scorer = described.get(scored_by)
+        rows = index.scores.get(scored_by)
         counting = None
         if by_turn is not None:
             counting = by_turn.scorings.get(scored_by)
@@ -176,7 +184,10 @@ def grids(
             grid = replace(grid, is_tested=metric.name in tested)
             if metric.name == tested[0]:
                 by = [other.info.scorer for other in all_grids]
-                place = by.index(info.scorer) if info.scorer in by else len(by)
+                if info.scorer in by:
+                    place = by.index(info.scorer)
+                else:
+                    place = len(by)
                 all_grids.insert(place, grid)
                 continue
 
@@ -186,7 +197,10 @@ def grids(
 
 
 def _metrics(
-    scorer: str, scoring: str, info: ScorerInfo | None, rows: ScoreRows | None
+    scorer: str,
+    scoring: str,
+    info: ScorerInfo | None,
+    rows: ScoreRows | None,
 ) -> list[MetricInfo]:
     """Announced metrics that are measured, then unannounced ones; the key is the name.
 
@@ -267,8 +281,11 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
     if layout is None or not len(layout.cells):
         return Grid(info, flat.reshape(shape), nothing, {})
     values = layout.values(info.name)
-    cells, turns, judges = layout.cells, layout.turns, layout.judges
-    starts, judge_variance = _starts(cells, turns, judges), nothing
+    cells = layout.cells
+    turns = layout.turns
+    judges = layout.judges
+    starts = _starts(cells, turns, judges)
+    judge_variance = nothing
     # else each value is a group of its own, in a large run nearly always
     if len(starts) < len(cells):
         means, counts = _mean(values, starts)
@@ -279,11 +296,17 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
         squares = np.where(np.isnan(values), 0.0, (values - spread) ** 2)
         sums = np.add.reduceat(squares, starts)
         variance: Floats = np.divide(
-            sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1
+            sums,
+            counts - 1,
+            out=np.full(len(starts), np.nan),
+            where=counts > 1,
         )
 
         judge_variance = (variance[noisy], cells[starts][noisy])
-        values, cells, turns, judges = means, cells[starts], turns[starts], judges[starts]
+        values = means
+        cells = cells[starts]
+        turns = turns[starts]
+        judges = judges[starts]
 
     by_judge: dict[str, Floats] = {}
     if len(layout.judge_names) > 1:
@@ -298,7 +321,9 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
     for keys in ((cells, turns), (cells,)):
         starts = _starts(*keys)
         if len(starts) < len(cells):
-            values, cells, turns = _mean(values, starts)[0], cells[starts], turns[starts]
+            values = _mean(values, starts)[0]
+            cells = cells[starts]
+            turns = turns[starts]
 
     flat[cells] = values
     repeats = int(layout.repeats.max()) + 1
@@ -318,15 +343,20 @@ def _turn_sums(
 
     # Cell, turn and number of each turn that has one: the mean over repeats, then over judges
     if layout is None or not len(layout.cells):
-        cells, turns, means = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+        cells = np.empty(0, dtype=np.int64)
+        turns = np.empty(0, dtype=np.int64)
+        means = np.empty(0)
     else:
         starts = _starts(layout.cells, layout.turns, layout.judges)
         means, _ = _mean(layout.values(metric), starts)
-        cells, turns = layout.cells[starts], layout.turns[starts].astype(np.int64)
+        cells = layout.cells[starts]
+        turns = layout.turns[starts].astype(np.int64)
         starts = _starts(cells, turns)
         means, _ = _mean(means, starts)
         there = ~np.isnan(means)
-        cells, turns, means = cells[starts][there], turns[starts][there], means[there]
+        cells = cells[starts][there]
+        turns = turns[starts][there]
+        means = means[there]
 
     if counting is not None:
         # Which rows belong to a turn that counts; older scores may have rows of others
@@ -336,7 +366,9 @@ def _turn_sums(
         inside = (turns >= 0) & (turns < np.diff(first)[samples])
         kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
 
-        cells, turns, means = cells[kept], turns[kept], means[kept]
+        cells = cells[kept]
+        turns = turns[kept]
+        means = means[kept]
 
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     totals, squares = (

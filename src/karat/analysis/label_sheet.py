@@ -79,7 +79,11 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
 
 
 def read_sheet(
-    path: Path, kept: Calibrations, metrics: Sequence[MetricInfo], *, who: str
+    path: Path,
+    kept: Calibrations,
+    metrics: Sequence[MetricInfo],
+    *,
+    who: str,
 ) -> tuple[list[PersonScores], list[str]]:
     """The scores of a filled sheet, and what was left out of it. Empty cells are not scores.
 
@@ -110,10 +114,13 @@ def read_sheet(
             "columns", f"none is named after a metric ({', '.join(info.key for info in metrics)})"
         )
 
-    scores, seen, now = [], dict[str, int](), datetime.now(UTC).isoformat(timespec="seconds")
+    scores = []
+    seen = dict[str, int]()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     for line, row in rows:
         cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
-        name, read = cells.get("id", ""), dict[str, float]()
+        name = cells.get("id", "")
+        read = dict[str, float]()
         if not any(cells.values()):
             continue
         if name not in known:

@@ -87,7 +87,8 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
 
     for name in index.out:
         counts = result.counts[index.conditions[name]]
-        counts["decided"], counts["not_run"] = counts["not_run"], 0
+        counts["decided"] = counts["not_run"]
+        counts["not_run"] = 0
 
     for cell, scorer in _unscored(index, shown).items():
         condition = cell // index.repetitions % len(index.conditions)
@@ -114,11 +115,10 @@ def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
     Other tools choose scorers per sample, so in an imported run the score of one scorer is enough.
     """
     missing: dict[int, str] = {}
-    imported = (
-        {scorer.scoring for scorer in index.run.info.scorers}
-        if index.run.info.imported
-        else frozenset()
-    )
+    if index.run.info.imported:
+        imported = {scorer.scoring for scorer in index.run.info.scorers}
+    else:
+        imported = set()
     scored = {
         cell
         for (_, scoring), rows in index.scores.items()
@@ -302,7 +302,11 @@ def server_problems(
             answers = account.latency.n
             seen = bool(condition not in unknown or calls or not answers)
             problem = ServerProblem(
-                condition=condition, answers=answers, calls=calls, errors=errors, reported=seen
+                condition=condition,
+                answers=answers,
+                calls=calls,
+                errors=errors,
+                reported=seen,
             )
             problems.append(problem)
 
@@ -321,7 +325,13 @@ def call_failures(index: RunIndex) -> list[FailureKind]:
 
     kinds = [
         FailureKind(
-            cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message
+            cls="mcp",
+            stage="call",
+            kind=server,
+            trials=0,
+            attempts=0,
+            calls=count,
+            example=message,
         )
         for server, calls in totals.items()
         for message, count in calls.messages.values()

@@ -39,7 +39,10 @@ def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowS
     )
     overall, _ = question_means(means)
     info = grid.info
-    badness = overall if info.direction == "lower" else -overall
+    if info.direction == "lower":
+        badness = overall
+    else:
+        badness = -overall
     perfect = {"higher": info.high, "lower": info.low}.get(info.direction)
     order = np.lexsort((np.arange(len(overall)), -badness))
     ordered = overall[order]

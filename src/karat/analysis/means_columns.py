@@ -55,7 +55,9 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
         if self.cell is not None:
             return self.cell(info, result)
         number = self.value_of(result)
-        return blocks.Share(number) if info.percent else blocks.Number(number)
+        if info.percent:
+            return blocks.Share(number)
+        return blocks.Number(number)
 
     def heading(self, *, unit: str, level: str, averaged: str) -> Column:
         """Its heading in tables of reports. `averaged`: what means are over."""
@@ -86,7 +88,10 @@ def _bounds(info: MetricInfo, result: Result) -> Cell:
     if not result.n_missing:
         return Text("")
     ends = (result.worst.value, result.best.value)
-    low, high = reversed(ends) if info.direction == "lower" else ends
+    if info.direction == "lower":
+        low, high = reversed(ends)
+    else:
+        low, high = ends
     return blocks.Range(low, high, percent=info.percent)
 
 

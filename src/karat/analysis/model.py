@@ -143,7 +143,8 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
         """The possible values of one answer; empty: any number of the scale."""
         if self.percent:
             return [0.0, 1.0]
-        low, high = self.low, self.high
+        low = self.low
+        high = self.high
         if self.kind != "ordinal" or low is None or high is None or low != int(low):
             return []
         if high - low >= _MOST_STEPS:
@@ -566,7 +567,11 @@ class Summary(PartHolder, frozen=True, kw_only=True):
 
 
 def check_condition(
-    summary: Summary, name: str, *, option: str = "condition", hint: str = ""
+    summary: Summary,
+    name: str,
+    *,
+    option: str = "condition",
+    hint: str = "",
 ) -> None:
     """Raises BadOption for a condition that the run does not have."""
     if name not in summary.conditions:

@@ -113,7 +113,8 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
     Where questions come in clusters, what can be drawn anew is a cluster, so its sizes count
     clusters.
     """
-    metric, clustered = pair[0].metric.key, pair[0].clusters is not None
+    metric = pair[0].metric.key
+    clustered = pair[0].clusters is not None
     if clustered:
         pair = by_cluster(pair[0], pair[1])
     means, counts, deviations = (
@@ -121,7 +122,8 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
     )
     both = np.isfinite(means).all(axis=0)
     # count 0: the conversation never began
-    counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2
+    counts = np.maximum(counts[:, both], 1)
+    spreads = deviations[:, both] ** 2
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())
     if questions > 1:
@@ -146,7 +148,8 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         )
 
     if total == 0 and not sum(within):
-        total, reason = math.nan, "every question has the same difference"
+        total = math.nan
+        reason = "every question has the same difference"
     results = [
         result for summary, name in sides if (result := summary.result(name, metric)) is not None
     ]
@@ -253,7 +256,10 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
     if estimate.method == REPEATED:  # the formula only holds for a test with one look
         return None
     pilot = _pilot(pair, sides)
-    df = estimate.n - 1 if difference.df is None else difference.df
+    if difference.df is not None:
+        df = difference.df
+    else:
+        df = estimate.n - 1
     if pilot.reason:
         agent = math.nan
     else:
@@ -286,7 +292,8 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
 
     Guenther (1981), The American Statistician 35:243.
     """
-    n, k = pilot.questions, pilot.repetitions
+    n = pilot.questions
+    k = pilot.repetitions
     lost = float(special.ndtri(alpha / 2)) ** 2 / 2  # questions that t needs in addition to z
     if not delta > 0 or math.isnan(pilot.between) or n <= lost:
         return ()
@@ -345,7 +352,12 @@ def plan(
     needed = []
     for k in times if delta is not None else ():
         n = questions_needed(
-            delta or 0.0, pilot.between, pilot.within, k, power=power, alpha=alpha
+            delta or 0.0,
+            pilot.between,
+            pilot.within,
+            k,
+            power=power,
+            alpha=alpha,
         ).n
         if n is not None:
             needed.append(_design(pilot, n, k, delta, power, alpha))
@@ -376,15 +388,27 @@ def plan(
 
 
 def _design(
-    pilot: Pilot, n: int, k: int, delta: float | None, power: float, alpha: float
+    pilot: Pilot,
+    n: int,
+    k: int,
+    delta: float | None,
+    power: float,
+    alpha: float,
 ) -> Design:
     detectable = minimum_detectable_effect(
-        n, pilot.between, pilot.within, k, power=power, alpha=alpha
+        n,
+        pilot.between,
+        pilot.within,
+        k,
+        power=power,
+        alpha=alpha,
     ).value
     reached = None
     if delta is not None:
         spread = pilot.se(1, k)
-        reached = power_ttest(delta / spread, n, alpha=alpha).value if spread > 0 else 1.0
+        reached = 1.0
+        if spread > 0:
+            reached = power_ttest(delta / spread, n, alpha=alpha).value
 
     if pilot.seconds is None:
         seconds = None

@@ -110,12 +110,15 @@ class StoppingRule:
         low, high = metric.bounds
         if low is None or high is None or not low < high:
             raise ValueError(f"metric: must have a range, '{metric.name}' has none")
-        self.horizon, self.decided = horizon, dict[Pair, Decided]()
-        self._scale, self._direction = high - low, metric.direction
+        self.horizon = horizon
+        self.decided = dict[Pair, Decided]()
+        self._scale = high - low
+        self._direction = metric.direction
         self._columns = {name: column for column, name in enumerate(conditions)}
         self.pairs = [pair for pair in horizon.pairs if set(pair) <= self._columns.keys()]
         sizes = sizes or [1] * horizon.questions
-        self._clusters, ends = np.repeat(np.arange(len(sizes)), sizes), list(accumulate(sizes))
+        self._clusters = np.repeat(np.arange(len(sizes)), sizes)
+        ends = list(accumulate(sizes))
         self._planned = len(sizes)
         self._sizes = [*ends[FIRST_LOOK - 1 : -1 : math.ceil(len(sizes) / _MOST_LOOKS)], ends[-1]]
         self._looks = 0
@@ -139,7 +142,8 @@ class StoppingRule:
         """Adopts the decisions of earlier parts of the run."""
         for pair in self.pairs:
             if (decision := decided.get(pair)) is not None:
-                self.decided[pair], self.least[pair] = decision, decision.p
+                self.decided[pair] = decision
+                self.least[pair] = decision.p
 
     def look(self, means: Floats, ended: int, *, worst: Floats | None = None) -> list[Decided]:
         """The decisions of the looks that are due, in order.
@@ -177,7 +181,8 @@ class StoppingRule:
             if p < self.least[pair]:
                 self.least[pair], self._sign[pair] = p, math.copysign(1.0, look.value)
 
-        adjusted, decisions = self.adjusted(), list[Decided]()
+        adjusted = self.adjusted()
+        decisions = list[Decided]()
         for pair, look in looks.items():
             verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
             if adjusted[pair] <= self.horizon.alpha and self._sign[pair]:
@@ -216,7 +221,12 @@ class StoppingRule:
         return decisions
 
     def _at_worst(
-        self, means: Floats, worst: Floats, pair: Pair, questions: int, column: int
+        self,
+        means: Floats,
+        worst: Floats,
+        pair: Pair,
+        questions: int,
+        column: int,
     ) -> SequentialLook:
         """A look with the losses of one side at their worst."""
         filled = means.copy()
@@ -322,8 +332,10 @@ class RunLooks:
                 self._scored[cell] = 1
             self._read = len(rows.cells)
 
-        index, scorer = self._index, self._horizon.scorer
-        out, width = self.rule.out, index.repetitions
+        index = self._index
+        scorer = self._horizon.scorer
+        out = self.rule.out
+        width = index.repetitions
         columns = [column for name, column in index.conditions.items() if name not in out]
         for unit in self._units[self._complete :]:
             starts = (
@@ -352,7 +364,8 @@ class RunLooks:
 
         from karat.analysis import grids, units
 
-        horizon, index = self._horizon, self._index
+        horizon = self._horizon
+        index = self._index
         shown = {horizon.scorer: horizon.scoring}
         all_grids = grids.grids(index, tuple(index.scorers.values()), shown)
         grid = next((grid for grid in all_grids if grid.info.name == horizon.metric), None)
@@ -396,7 +409,8 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
 
     ended, (means, worst), rule = looks.ended(), looks.means(), looks.rule
     rule.look(means, ended, worst=worst)
-    adjusted, stop_looks = rule.adjusted(), []
+    adjusted = rule.adjusted()
+    stop_looks = []
     for pair in rule.pairs:
         decided = index.decisions.get(pair)
         if decided is None:
@@ -438,7 +452,10 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
 
 
 def look_of(
-    stopping: Stopping | UnsetType | None, info: MetricInfo, a: str, b: str
+    stopping: Stopping | UnsetType | None,
+    info: MetricInfo,
+    a: str,
+    b: str,
 ) -> StopLook | None:
     """The looks at two conditions on a metric; None if there was none."""
     if (
@@ -456,7 +473,8 @@ def adjusted_by(
     """A comparison with the interval and the verdict of its looks; without looks unchanged."""
     if look is None or stopping is None:
         return difference
-    estimate, sign = look.estimate, 1 if look.a == difference.a else -1
+    estimate = look.estimate
+    sign = 1 if look.a == difference.a else -1
     if sign < 0:
         ends = [
             None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)

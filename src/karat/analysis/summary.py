@@ -72,7 +72,8 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        conditions, choice = plan_of(run).conditions, run.info.experiment.get("baseline")
+        conditions = plan_of(run).conditions
+        choice = run.info.experiment.get("baseline")
         if baseline is not None and baseline not in conditions:
             raise BadOption(
                 "baseline",
@@ -132,7 +133,10 @@ def _with_problems(summary: Summary) -> Summary:
 
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
-    status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
+    status = run.status()
+    info = run.info
+    index = read_index(run)
+    scorers = run.scorers()
     shown = index.shown(scorings)
     rows, total = accounts(index, ended := outcome(index, shown))
     failures = failure_kinds(index, ended)
@@ -158,17 +162,11 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     if not kind.is_installed:
         head = f"Not analysed: the kind of dataset '{clean(info.kind)}' is not installed"
     elif (part := kind.analyse(given)) is not None:
-        parts, head = {info.kind: part}, part.headline()
+        parts = {info.kind: part}
+        head = part.headline()
 
     compared = figures.compared if kind.compared else ()
     contexts, tools, confusions = _use(given, compared)
-    widened = run.widened_info()
-    problems: tuple[ServerProblem, ...] = ()
-    if contexts or any(widened.condition_servers.values()):
-        unknown = {use.condition for use in contexts if use.kind == "server" and use.used is None}
-        problems = server_problems(
-            rows, widened.condition_servers, unknown, measures_calls=widened.measures_calls
-        )
     summary = Summary(
         format=formats.OUTPUT_FORMAT,
         run=info.run,
@@ -199,7 +197,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         contexts=contexts,
         tools=tools,
         confusions=confusions,
-        server_problems=problems,
+        server_problems=_problems(run, rows, contexts),
         parts=parts,
     )
     known = Known(
@@ -213,10 +211,24 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     return structs.replace(summary, warnings=texts(WARNINGS, known), notices=texts(NOTICES, known))
 
 
+def _problems(
+    run: RunFolder, rows: Mapping[str, Account], contexts: Sequence[ContextUse]
+) -> tuple[ServerProblem, ...]:
+    info = run.widened_info()
+    if not contexts and not any(info.condition_servers.values()):
+        return ()
+    unknown = {use.condition for use in contexts if use.kind == "server" and use.used is None}
+    return server_problems(
+        rows, info.condition_servers, unknown, measures_calls=info.measures_calls
+    )
+
+
 def _use(
     given: AnalysisInput, grids: Sequence[on_demand.Grid]
 ) -> tuple[tuple[ContextUse, ...], tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
-    run, index, level = given.run, given.index, given.level
+    run = given.run
+    index = given.index
+    level = given.level
     info = run.widened_info()
     if not given.shown and not any(info.condition_servers.values()) and not info.condition_offers:
         return (), (), ()
@@ -245,10 +257,14 @@ class _Figures(NamedTuple):
 def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> _Figures:
     import numpy as np
 
-    index, level = given.index, given.level
+    index = given.index
+    level = given.level
     conditions = tuple(index.conditions)
     by_turn = on_demand.declared(
-        given.run, index, filter(given.shows, given.scorers), rule=given.rule
+        given.run,
+        index,
+        filter(given.shows, given.scorers),
+        rule=given.rule,
     )
     all_grids = on_demand.grids(index, given.scorers, given.shown, by_turn)
     if not all_grids:
@@ -256,10 +272,8 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    losses, clusters = (
-        on_demand.losses_of(index, given.ended),
-        on_demand.clusters_of(index.clusters),
-    )
+    losses = on_demand.losses_of(index, given.ended)
+    clusters = on_demand.clusters_of(index.clusters)
     units = []
     for grid in all_grids:
         units.append(

@@ -29,9 +29,12 @@ class Total(NamedTuple):
 
 def _cost(account: Account) -> Known:
     """Dollars of agents and judges, failed attempts included."""
-    agent, judge = account.cost.agent, account.cost.judge
+    agent = account.cost.agent
+    judge = account.cost.judge
     calls = agent.unknown + judge.unknown
-    reason = f"{calls} calls have no known price" if calls else None
+    reason = None
+    if calls:
+        reason = f"{calls} calls have no known price"
     return Known(agent.known + judge.known, unknown=calls > 0, reason=reason)
 
 

@@ -35,14 +35,16 @@ def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
 
     Repetitions are compared in order; their number may differ if all of them are the same text.
     """
-    ours, theirs = _answers(run), _answers(baseline)
+    ours = _answers(run)
+    theirs = _answers(baseline)
     shared = ours.keys() & theirs.keys()
     alike = set()
     for name in shared:
         both = ours[name].keys() & theirs[name].keys()
         same = set()
         for key in both:
-            first, second = ours[name][key], theirs[name][key]
+            first = ours[name][key]
+            second = theirs[name][key]
             digests = {*first, *second}
             if None not in digests and (first == second or len(digests) == 1):
                 same.add(key)

@@ -222,8 +222,10 @@ def mean(units: Units, *, level: float) -> Interval:
         found = ratio_interval(units.sums, share=flags, sources=units.clusters, level=level)
         return replace(found.interval, design_effect=found.design_effect)
 
-    there, answers = units.there, int(units.answers.sum())
-    means, clusters = units.means[there], None if units.clusters is None else units.clusters[there]
+    there = units.there
+    answers = int(units.answers.sum())
+    means = units.means[there]
+    clusters = None if units.clusters is None else units.clusters[there]
     only_flags = False
     if units.metric.kind == "share":
         # Every value is 0 or 1: in [0, 1] only these have a sum that equals their sum of squares
@@ -245,7 +247,8 @@ def difference(a: Units, b: Units, *, level: float) -> Compared:
     """
     test = _tested(a, b, level=level)
     asked = ~(a.never_asked | b.never_asked)
-    there_a, there_b = a.there[asked], b.there[asked]
+    there_a = a.there[asked]
+    there_b = b.there[asked]
     gone = (~there_a & there_b, there_a & ~there_b, ~there_a & ~there_b)
     only_b, only_a, neither = (int(np.count_nonzero(part)) for part in gone)
 
@@ -253,7 +256,8 @@ def difference(a: Units, b: Units, *, level: float) -> Compared:
     # the reverse
     asked_a, asked_b = a, b
     if not asked.all():
-        asked_a, asked_b = a.only(asked), b.only(asked)
+        asked_a = a.only(asked)
+        asked_b = b.only(asked)
     low, high = (math.nan if end is None else end for end in (a.metric.low, a.metric.high))
     ends = [
         filled(asked_b, asked_b.missing, of_b).plain_mean
@@ -413,7 +417,10 @@ def question_means(values: Floats) -> tuple[Floats, Ints]:
 
 
 def units_of_grid(
-    grid: Grid, column: int, losses: Mapping[str, Flags] = _NO_LOSSES, clusters: Ints | None = None
+    grid: Grid,
+    column: int,
+    losses: Mapping[str, Flags] = _NO_LOSSES,
+    clusters: Ints | None = None,
 ) -> Units:
     """The units of one metric under the condition in that column.
 
@@ -427,7 +434,9 @@ def units_of_grid(
     planned = np.full(len(n), values.shape[1], dtype=np.int64)
     if grid.not_needed is not None:
         planned = planned - grid.not_needed[:, column, :].sum(axis=1)
-    sums, lacking, there = None, np.isnan(values), values[~np.isnan(values)]
+    sums = None
+    lacking = np.isnan(values)
+    there = values[~np.isnan(values)]
     if grid.turns is not None:
         # a rate that counts unreached turns as wrong lacks nothing
         lacking = grid.turns.counts[:, column, :] == 0

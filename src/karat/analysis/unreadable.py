@@ -27,7 +27,8 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
     import numpy as np
 
     size = len(index.conditions)
-    unreadable, scored = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    unreadable = np.zeros(size, dtype=np.int64)
+    scored = np.zeros(size, dtype=np.int64)
     for scoring in shown.items():
         rows = index.scores.get(scoring)
         if rows:

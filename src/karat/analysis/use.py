@@ -71,7 +71,8 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
     """For each condition and what it offers: how many answers used it, and the scores with and
     without it.
     """
-    conditions, uses = offered(index.run.widened_info()), []
+    conditions = offered(index.run.widened_info())
+    uses = []
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
     weights = next(
@@ -88,13 +89,20 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
         cells = np.frombuffer(index.calls.cells, dtype=np.int64)[mine]
         np.maximum.at(states, cells, 1 + np.frombuffer(index.calls.succeeded, dtype=np.int8)[mine])
 
-        there, state = answered[:, column, :], states.reshape(shape)[:, column, :]
-        used, known = there & (state == 2), is_reported(index, part.kind)
+        there = answered[:, column, :]
+        state = states.reshape(shape)[:, column, :]
+        used = there & (state == 2)
+        known = is_reported(index, part.kind)
         share = _mean(there, (used, there, used), weights, share=True, level=level)
         if not known:
             reason = _UNREPORTED if there.any() else "no answers"
             share = msgspec.structs.replace(
-                share, value=None, low=None, high=None, se=None, reason=reason
+                share,
+                value=None,
+                low=None,
+                high=None,
+                se=None,
+                reason=reason,
             )
 
         scores = (
@@ -119,7 +127,11 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
 
 
 def score_by_use(
-    grid: Grid, column: int, sides: tuple[Flags, Flags], *, level: float
+    grid: Grid,
+    column: int,
+    sides: tuple[Flags, Flags],
+    *,
+    level: float,
 ) -> ScoreByUse:
     """One metric under one condition. `sides`: samples × repetitions, the answers that used
     something, and the others.
@@ -128,15 +140,20 @@ def score_by_use(
     its weight. The means of both sides, weighted by how many numbers each has, therefore give the
     mean of all.
     """
-    info, values, turns = grid.info, np.nan_to_num(grid.values[:, column, :]), grid.turns
-    parts, weights = (values, ~np.isnan(grid.values[:, column, :]), values**2), np.ones(len(values))
+    info = grid.info
+    values = np.nan_to_num(grid.values[:, column, :])
+    turns = grid.turns
+    parts = (values, ~np.isnan(grid.values[:, column, :]), values**2)
+    weights = np.ones(len(values))
     if turns is not None:
         totals, counts, squares = (
             part[:, column, :] for part in (turns.totals, turns.counts, turns.squares)
         )
-        parts, weights = (totals, counts, squares), turns.weights
+        parts = (totals, counts, squares)
+        weights = turns.weights
 
-    ends, share = (info.low, info.high), info.kind == "share"
+    ends = (info.low, info.high)
+    share = info.kind == "share"
     used, unused = (
         _mean(side, parts, weights, share=share, level=level, ends=ends) for side in sides
     )
@@ -194,7 +211,10 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 def expectations(
-    run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]
+    run: RunFolder,
+    index: RunIndex,
+    scorers: Iterable[ScorerInfo],
+    shown: Mapping[str, str],
 ) -> dict[str, Expectation]:
     """What each shown scorer of tool calls expects, by its name: `trajectory`, and `criteria` with
     criteria of the type `tool`, which say nothing of tools that none of them names.
@@ -217,7 +237,9 @@ def expectations(
                 tools = expected_tools(one.options, sample)
                 known[one.name] |= tools or set()
             else:
-                tools = stated[0] if any(stated) else None
+                tools = None
+                if any(stated):
+                    tools = stated[0]
                 known[one.name] |= stated[0] | stated[1]
 
             expected[one.name][index.samples[sample.id]] = tools
@@ -245,7 +267,8 @@ def tool_uses(
     uses: list[ToolUse] = []
     confusions: list[ToolConfusion] = []
     names = list(index.conditions)
-    offered, calls = list(index.calls.codes), index.calls
+    offered = list(index.calls.codes)
+    calls = index.calls
     order = np.argsort(np.frombuffer(calls.cells, dtype=np.int64), kind="stable").tolist()
     for scorer, wanted in (
         expected.items() if index.calls.codes or index.run.info.reports_tool_calls else ()
@@ -306,7 +329,11 @@ def tool_uses(
         )
         confusions += [
             ToolConfusion(
-                scorer=scorer, condition=names[at], expected=missing, called=other, answers=answers
+                scorer=scorer,
+                condition=names[at],
+                expected=missing,
+                called=other,
+                answers=answers,
             )
             for (at, missing, other), answers in most
         ]

@@ -189,12 +189,11 @@ def main_finding(
     """The result of comparisons: the largest difference on the first metric that has one, or that
     there is none.
     """
-    differences = [
-        difference for difference in differences if difference.verdict != NOT_TESTED
-    ] or differences
-    shown = [difference for difference in differences if difference.winner is not None] or [
-        difference for difference in differences if difference.verdict.endswith(_HIGHER)
-    ]
+    tested = [row for row in differences if row.verdict != NOT_TESTED]
+    differences = tested or differences
+    shown = [row for row in differences if row.winner is not None]
+    if not shown:
+        shown = [row for row in differences if row.verdict.endswith(_HIGHER)]
     only_ahead = [row for row in differences if row.verdict.endswith(ONLY_AHEAD)]
     if not shown and only_ahead:
         offline = " (offline scores)" if only_ahead[0].offline else ""
@@ -204,19 +203,19 @@ def main_finding(
         measured = [row for row in differences if row.verdict != NOT_MEASURED] or differences
         return _nothing_shown(measured, metrics, unit)
 
-    first = max(
-        (row for row in shown if row.metric == shown[0].metric),
-        key=lambda row: abs(row.estimate.value or 0.0),
-    )
+    on_first = [row for row in shown if row.metric == shown[0].metric]
+    first = max(on_first, key=lambda row: abs(row.estimate.value or 0.0))
     estimate = first.estimate
-    value, low, high = estimate.value or 0.0, estimate.low, estimate.high
+    value = estimate.value or 0.0
+    low = estimate.low
+    high = estimate.high
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     percent = any(info.percent for info in metrics if info.key == first.metric)
     by = _by(abs(value), low, high, percent=percent, plain=True)
-    tested = f"{over_units(first, unit)}, p {_p(first.p_adjusted)}"
+    over = f"{over_units(first, unit)}, p {_p(first.p_adjusted)}"
     offline = " (offline scores)" if first.offline else ""
-    sentence = f"{_pair(first)} on {first.metric} by {by} over {tested}{offline}"
+    sentence = f"{_pair(first)} on {first.metric} by {by} over {over}{offline}"
 
     # which condition wins the other comparisons that show a difference, on which metric
     won: dict[str, list[str]] = {_pair(first): []}
@@ -247,11 +246,15 @@ def ahead_sentence(pair: Difference) -> str:
     """
     b_leads = pair.verdict == f"{pair.b} is ahead {ONLY_AHEAD}"
     if b_leads:
-        leader, other = (pair.b, pair.a)
-        mine, theirs = (pair.loss_b, pair.loss_a)
+        leader = pair.b
+        other = pair.a
+        mine = pair.loss_b
+        theirs = pair.loss_a
     else:
-        leader, other = (pair.a, pair.b)
-        mine, theirs = (pair.loss_a, pair.loss_b)
+        leader = pair.a
+        other = pair.b
+        mine = pair.loss_a
+        theirs = pair.loss_b
 
     lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"
     return f"{leader} is ahead of {other} on {pair.metric} {ONLY_AHEAD}: {lost}"
@@ -259,9 +262,11 @@ def ahead_sentence(pair: Difference) -> str:
 
 def _pair(pair: Difference) -> str:
     if (pair.estimate.value or 0.0) > 0:
-        upper, lower = (pair.b, pair.a)
+        upper = pair.b
+        lower = pair.a
     else:
-        upper, lower = (pair.a, pair.b)
+        upper = pair.a
+        lower = pair.b
 
     if pair.winner is None:
         return f"{upper} is higher than {lower}"
@@ -303,14 +308,16 @@ def _nothing_shown(
         # so few questions cannot show a difference among so many comparisons
         shares = []  # of the metric's scale, if it has one
         for row in tests:
-            low, high = infos[row.metric].low, infos[row.metric].high
+            low = infos[row.metric].low
+            high = infos[row.metric].high
             width = 1.0
             if low is not None and high is not None:
                 width = high - low or 1.0
             shares.append(abs(row.estimate.value or 0.0) / width)
 
         largest = tests[shares.index(max(shares))]
-        estimate, percent = largest.estimate, infos[largest.metric].percent
+        estimate = largest.estimate
+        percent = infos[largest.metric].percent
         by = _by(estimate.value, estimate.low, estimate.high, percent=percent)
         count = formats.plural(units, unit if largest.clusters is None else "cluster")
         return (
@@ -416,10 +423,8 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
             fault = "no answer"
             if problem.answers:
                 answers = formats.plural(problem.answers, "answer")
-                fault, so = (
-                    f"no MCP call in {answers}",
-                    "so its scores show the effect of offering its MCP servers, not of using them",
-                )
+                fault = f"no MCP call in {answers}"
+                so = "so its scores show the effect of offering its MCP servers, not of using them"
                 if not problem.reported:
                     fault = f"no MCP call was reported in {answers}"
                     so = "so whether its MCP servers were used is not known"

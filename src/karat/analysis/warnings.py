@@ -115,7 +115,8 @@ def _servers_changed(known: Known) -> Iterator[str]:
     """The servers that were not the same all the time, or did not answer, unless the failures
     mention them or a later part ran without them.
     """
-    run, summary = known.run, known.summary
+    run = known.run
+    summary = known.summary
     info = run.widened_info()
     if not info.servers:
         return
@@ -185,7 +186,9 @@ def _not_real(known: Known) -> Iterator[str]:
 
 def _not_complete(known: Known) -> Iterator[str]:
     """Trials that were not run, and answers that were not scored."""
-    info, status, waiting = known.run.info, known.summary.status, known.waiting
+    info = known.run.info
+    status = known.summary.status
+    waiting = known.waiting
     ledger = known.summary.total.ledger
     if status != "done" and ledger.not_run:
         left = f"{plural(ledger.not_run, 'trial')} not run"
@@ -263,7 +266,8 @@ def _without_numbers(known: Known) -> Iterator[str]:
     """Metrics that lack a number for some scored answers, all conditions together; equal counts are
     merged.
     """
-    results, scored = known.compared()[0], known.summary.total.ledger.scored
+    results = known.compared()[0]
+    scored = known.summary.total.ledger.scored
     if not kind_of(known.summary.kind).loss_bounds:
         return
     numbers: dict[str, int] = {}
@@ -357,7 +361,9 @@ def _weak_verdicts(known: Known) -> Iterator[str]:
 
 
 def _few(metrics: Sequence[str]) -> str:
-    return metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"
+    if len(metrics) == 1:
+        return metrics[0]
+    return f"{len(metrics)} metrics"
 
 
 # --- notices --------------------------------------------------------------------------------------
@@ -375,14 +381,16 @@ def _judges_without_differences(known: Known) -> Iterator[str]:
     """
     index = known.index
     for name, scoring in known.shown.items():
-        scorer, rows = index.scorers.get(scoring), index.scores.get((name, scoring))
+        scorer = index.scorers.get(scoring)
+        rows = index.scores.get((name, scoring))
         # a damaged journal may not name its scorer
         if rows is None or scorer is None or not scorer.provenance:
             continue
         import numpy as np
 
         names = {code: name for name, code in rows.names.items()} or {-1: judge_name(scorer)}
-        values, codes = np.array(list(rows.values.values())), np.array(rows.judges)
+        values = np.array(list(rows.values.values()))
+        codes = np.array(rows.judges)
         for code, judge in names.items():
             scored = values[:, codes == code]
             given = scored[~np.isnan(scored)]

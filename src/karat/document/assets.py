@@ -45,7 +45,8 @@ _DARK = {
 @lru_cache(maxsize=1)
 def css() -> str:
     """The style of every page: colours, light and dark, then the rest."""
-    light, dark = _variables(LIGHT, _LIGHT), _variables(DARK, _DARK)
+    light = _variables(LIGHT, _LIGHT)
+    dark = _variables(DARK, _DARK)
     colours = (
         f":root{{color-scheme:light;{light}}}\n"
         f"@media screen and "

@@ -120,10 +120,8 @@ def _scored(summary: Summary, info: MetricInfo) -> list[Result]:
 
 
 def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ...]) -> Chart:
-    names, axis = (
-        labels(summary.conditions),
-        Axis(title="share of answers", start=0.0, end=1.0, percent=True),
-    )
+    names = labels(summary.conditions)
+    axis = Axis(title="share of answers", start=0.0, end=1.0, percent=True)
     rows: list[Row | Group] = []
     panels = []
     for info in group:
@@ -144,7 +142,8 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
 
         panels.append(Rows(title=info.key, axis=axis, lines=tuple(lines)))
 
-    first, shares = group[0], []
+    first = group[0]
+    shares = []
     if len(group) == 1:
         name = first.key
     else:
@@ -193,7 +192,8 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
     if info.percent:
         low, high = (0.0, 1.0)
     else:
-        low, high = (min(every), max(every))
+        low = min(every)
+        high = max(every)
 
     bins = _BINS if high > low else 1
     wide = (high - low) / bins or 1.0
@@ -289,7 +289,8 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     ]
     if not top:
         return  # a chart without gaps shows nothing; the differences report it
-    unit, conditions = of(summary.kind).unit, list(summary.conditions)
+    unit = of(summary.kind).unit
+    conditions = list(summary.conditions)
     write, cell = (formats.share, Share) if info.percent else (formats.number, Number)
     ids = labels(name for _, name, _ in top)
     lines = []
@@ -315,10 +316,8 @@ def gaps(summary: Summary) -> Iterator[Chart]:
         )
         for gap, name, scored in top
     )
-    differing, compared = (
-        sum(width > 0 for width in widths),
-        sum(not isnan(width) for width in widths),
-    )
+    differing = sum(width > 0 for width in widths)
+    compared = sum(not isnan(width) for width in widths)
     if differing > len(top):
         some = f"; the {len(top)} widest gaps"
     else:
@@ -355,7 +354,8 @@ def with_names_apart(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, .
     named: list[Block] = []
     for block in blocks:
         if isinstance(block, Chart):
-            name, again = block.name, 1
+            name = block.name
+            again = 1
             while name in taken:
                 again += 1
                 name = f"{block.name}-{again}"

@@ -36,9 +36,11 @@ def corrected_lines(report: Calibrated) -> Iterator[str]:
     """Each difference as people would score it, then where the judge is biased."""
     for row in sorted(report.corrected, key=lambda row: row.against is None):
         if row.against is None:
-            low, high = (row.bias.low, row.bias.high)
+            low = row.bias.low
+            high = row.bias.high
         else:
-            low, high = (row.people.low, row.people.high)
+            low = row.people.low
+            high = row.people.high
 
         shown = low is not None and high is not None and (low > 0 or high < 0)
         unit = " points" if row.percent else ""
@@ -58,7 +60,8 @@ def corrected_lines(report: Calibrated) -> Iterator[str]:
 
 def corrected_blocks(report: Calibrated) -> Iterator[Block]:
     """Means and differences as people would score them, next to the judge's."""
-    level, width = formats.level(report.level), report.half_width
+    level = formats.level(report.level)
+    width = report.half_width
     rows: list[Row | Group] = []
     for metric in dict.fromkeys(row.metric for row in report.corrected):
         rows.append(Group(metric))

@@ -63,7 +63,11 @@ class Texts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lowest(
-    summary: Summary, texts: Texts | None, *, most: int = 5, limit: int = 8_000
+    summary: Summary,
+    texts: Texts | None,
+    *,
+    most: int = 5,
+    limit: int = 8_000,
 ) -> Iterator[Block]:
     """The questions with the lowest mean on the first metric, with the expected and the given
     answers.
@@ -87,7 +91,8 @@ def lowest(
             turns: tuple[LowTurn, ...] = ()
             if texts is not None:
                 given = texts.answers.get((low.sample, cell.condition), ())
-                asked, right = texts.questions.get(low.sample, ()), texts.golden.get(low.sample, ())
+                asked = texts.questions.get(low.sample, ())
+                right = texts.golden.get(low.sample, ())
                 if len(asked) > 1:
                     turns = tuple(
                         LowTurn(
@@ -135,7 +140,8 @@ def lowest(
 
 def every(summary: Summary) -> Iterator[Block]:
     """Every question with its means on the first metric, the lowest first."""
-    table, info = summary.table_of_samples, summary.metrics[0] if summary.metrics else None
+    table = summary.table_of_samples
+    info = summary.metrics[0] if summary.metrics else None
     if table is None or info is None or not of(summary.kind).compared:
         return
     own = {column.condition: column.mean for column in table.columns if column.metric == info.key}
@@ -162,7 +168,8 @@ def every(summary: Summary) -> Iterator[Block]:
         )
         for at in places
     )
-    unit, left = of(summary.kind).unit, len(table.ids) - len(rows)
+    unit = of(summary.kind).unit
+    left = len(table.ids) - len(rows)
     if not left:
         caption = f"Every {unit}: {info.key}"
     else:
@@ -176,7 +183,10 @@ def every(summary: Summary) -> Iterator[Block]:
         )
 
     table_of_all = Table(
-        caption=caption, columns=columns(unit, *summary.conditions), rows=rows, legend=legend
+        caption=caption,
+        columns=columns(unit, *summary.conditions),
+        rows=rows,
+        legend=legend,
     )
     yield Fold(caption, (table_of_all,))
 

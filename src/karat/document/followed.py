@@ -24,10 +24,12 @@ def history_document(history: History) -> Document:
 
     verdicts = []
     for series in history.series:
-        change, alarm = series.change, series.alarm
+        change = series.change
+        alarm = series.alarm
         if alarm.index is not None and alarm.since is not None:
             way = "up" if alarm.upwards else "down"
-            since, at = series.points[alarm.since], series.points[alarm.index]
+            since = series.points[alarm.since]
+            at = series.points[alarm.index]
             verdict = f"went {way} since about run {since.run} (alarm at run {at.run})"
         elif change.index is not None and change.p <= ALPHA:
             at = series.points[change.index]

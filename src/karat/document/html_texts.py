@@ -70,7 +70,10 @@ class _Reading:
             value = trial.value(self._metric)
             badness = float("-inf")
             if value is not None:
-                badness = value if self._metric.direction == "lower" else -value
+                if self._metric.direction == "lower":
+                    badness = value
+                else:
+                    badness = -value
 
             kept = self._answers.get((sample.id, trial.condition))
             if kept is None or badness > kept[0]:

@@ -18,7 +18,8 @@ def junit_xml(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
         return str(sum(fault is not None and fault[0] == element for _, _, fault in cases))
 
     def numbers(cases: Sequence[Case]) -> dict[str, str]:
-        failures, errors = counted(cases, "failure"), counted(cases, "error")
+        failures = counted(cases, "failure")
+        errors = counted(cases, "error")
         return {"tests": str(len(cases)), "failures": failures, "errors": errors, "time": "0"}
 
     everything = [case for cases in suites.values() for case in cases]

@@ -63,7 +63,8 @@ def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
         return escape(formats.UNKNOWN)
     import nh3
 
-    parser, plain = _parser(), visible(text[:limit])
+    parser = _parser()
+    plain = visible(text[:limit])
     tokens = parser.parse(plain)
     if max((token.level for token in tokens), default=0) >= _DEEPEST:
         return Markup('<div class="md" dir="auto"><pre tabindex="0">{}</pre>{}</div>').format(

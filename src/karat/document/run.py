@@ -101,7 +101,10 @@ def document(
         Section(id="origin", title="How to repeat it", blocks=tuple(repeated)),
     ]
     taken: set[str] = set()
-    notes = () if summary.calibrated is msgspec.UNSET else summary.calibrated.notes
+    if summary.calibrated is not msgspec.UNSET:
+        notes = summary.calibrated.notes
+    else:
+        notes = ()
     return Document(
         name=summary.name,
         run=summary.run,
@@ -148,9 +151,11 @@ def verdict_lines(summary: Summary) -> tuple[str, ...]:
 
 def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     """Facts needed to understand the result: term and value."""
-    source, total = summary.provenance, summary.total
+    source = summary.provenance
+    total = summary.total
     asked = kind.asked or formats.plural(summary.samples, kinds.of(summary.kind).unit)
-    ledger, cost = total.ledger, total.cost
+    ledger = total.ledger
+    cost = total.cost
     conditions = formats.plural(len(summary.conditions), "condition")
     repetitions = formats.plural(summary.repetitions, "repetition")
     if ledger.planned < summary.samples * len(summary.conditions) * summary.repetitions:
@@ -168,7 +173,8 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         yield "Scored by", ", ".join(judged)
     if kind.asked_with:
         yield "Asked with", ", ".join(kind.asked_with)
-    known, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
+    known = cost.agent.known + cost.judge.known
+    unknown = cost.agent.unknown + cost.judge.unknown
     yield "Cost", formats.dollars(known, unknown=unknown)
     yield "Median time", formats.duration(total.latency.median)
     if kind.differences is None:
@@ -177,7 +183,8 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         flips = None
 
     if flips is not None:
-        count, of_all = round(flips[0], 1), formats.plural(flips[1], "verdict")
+        count = round(flips[0], 1)
+        of_all = formats.plural(flips[1], "verdict")
         yield (
             "If run again",
             f"expect about {formats.number(count, digits=1)} of {of_all} to change"

@@ -98,7 +98,8 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
         legends.append(POINT_LEGEND)
     if any(result.offline for result in results):
         legends.append("Offline: scored by a rule, not by a model that understands.")
-    unit, level = of(summary.kind).unit, formats.level(summary.level)
+    unit = of(summary.kind).unit
+    level = formats.level(summary.level)
     averaged = _averaged(summary, metrics, unit)
     yield Table(
         caption=f"Means with their {level} intervals",
@@ -151,7 +152,8 @@ def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
 
     if not results:
         return
-    unit, clusters = of(summary.kind).unit, formats.plural(results[0].clusters or 0, "cluster")
+    unit = of(summary.kind).unit
+    clusters = formats.plural(results[0].clusters or 0, "cluster")
     effects = [f"{result.condition} {formats.number(result.design_effect)}" for result in results]
     text = (
         f"The {unit}s are of {clusters}, such as documents or repeated questions: intervals and "
@@ -173,7 +175,9 @@ def _finding(summary: Summary, info: MetricInfo) -> str:
     ranked = sorted(
         results, key=lambda result: result.mean.value or 0.0, reverse=info.direction != "lower"
     )
-    best, worst, percent = ranked[0], ranked[-1], info.percent
+    best = ranked[0]
+    worst = ranked[-1]
+    percent = info.percent
     over = formats.plural(best.n_questions, of(summary.kind).unit) + (
         ", offline scores" if info.offline else ""
     )
@@ -205,7 +209,8 @@ def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str
     asked = formats.plural(summary.samples, unit)
     if counts == [summary.samples]:
         return asked
-    few, most = formats.count(counts[0]), formats.count(counts[-1])
+    few = formats.count(counts[0])
+    most = formats.count(counts[-1])
     return f"the {unit}s that have a score, {few if few == most else f'{few} to {most}'} of {asked}"
 
 
@@ -239,7 +244,8 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
         return
 
     tests = sum(pair.p_adjusted is not None for pair in tested)
-    unit, missing = of(summary.kind).unit, any(_misses(pair) for pair in tested)
+    unit = of(summary.kind).unit
+    missing = any(_misses(pair) for pair in tested)
     rows: list[Row | Group] = []
     for info in summary.metrics:
         alike = [pair for pair in tested if pair.metric == info.key]
@@ -300,7 +306,9 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
         ways = []
         for step in pair.again.settle if pair.again and not pair.again.shown else ():
             more = f"more {unit if step.what == 'question' else step.what}"
-            cost = f" ({formats.dollars(step.cost)})" if step.cost else ""
+            cost = ""
+            if step.cost:
+                cost = f" ({formats.dollars(step.cost)})"
             ways.append(f"{formats.plural(step.more, more)}{cost}")
 
         if ways:
@@ -318,7 +326,8 @@ def _stopped(summary: Summary) -> Iterator[Block]:
     stopping = summary.stopping
     if stopping is UNSET:
         return
-    plan, alpha = formats.plural(stopping.horizon, "question"), formats.brief(stopping.alpha)
+    plan = formats.plural(stopping.horizon, "question")
+    alpha = formats.brief(stopping.alpha)
     if stopping.clusters is not None:
         plan = formats.plural(stopping.clusters, "cluster")
     lines, early = [], False

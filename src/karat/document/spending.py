@@ -117,7 +117,9 @@ def spent(summary: Summary) -> Iterator[Block]:
 
 
 def _spent(account: Account) -> tuple[Cell, ...]:
-    cost, tokens, time = account.cost, account.tokens, account.latency
+    cost = account.cost
+    tokens = account.tokens
+    time = account.latency
     return (
         Money(cost.agent.known, cost.agent.unknown),
         Money(cost.judge.known, cost.judge.unknown),

@@ -98,11 +98,16 @@ def use(summary: Summary) -> Iterator[Block]:
             rows += [Group(info.key, note_of(info, summary)), *metric_rows]
 
     if rows:
-        level, unit = formats.level(summary.level), of(summary.kind).unit
+        level = formats.level(summary.level)
+        unit = of(summary.kind).unit
         yield Table(
             caption="Scores of answers that used it, and of those that did not",
             columns=columns(
-                "condition", f"used [{level}]", "answers", f"not used [{level}]", "answers"
+                "condition",
+                f"used [{level}]",
+                "answers",
+                f"not used [{level}]",
+                "answers",
             ),
             rows=tuple(rows),
             legend=(

@@ -68,10 +68,14 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
 
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
-            best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
+            best: Cell = Text("")
+            if info.kind == "ordinal":
+                best = Share(result.top_share.value)
             cells: list[Cell] = []
             for part in _parts(result) if judged else _parts(result)[:2]:
-                bar = Bar((("spread", part.value / widest),)) if part.value and widest else None
+                bar = None
+                if part.value and widest:
+                    bar = Bar((("spread", part.value / widest),))
                 cells.append(Number(part.value, bar=bar))
 
             if stepped:
@@ -206,7 +210,9 @@ def _panel(summary: Summary) -> Iterator[Block]:
 
 def retried(summary: Summary) -> Iterator[Block]:
     """Whether trying again changed the result, on the first metric."""
-    first = summary.metrics[0].key if summary.metrics else None
+    first = None
+    if summary.metrics:
+        first = summary.metrics[0].key
     results = []
     for result in summary.results:
         if result.metric == first and result.retried.answers:

@@ -106,7 +106,9 @@ def _metric(pair: Difference) -> str:
 def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
     """The better condition minus the other: with a sign, since for some metrics less is better."""
     estimate = pair.estimate
-    value, low, high = estimate.value, estimate.low, estimate.high
+    value = estimate.value
+    low = estimate.low
+    high = estimate.high
     if _better(pair) == pair.a:
         value, low, high = (None if end is None else -end for end in (value, high, low))
     text, span = between(value, low, high, percent=info.percent)

@@ -206,7 +206,11 @@ class ScoreRows:
                 for column in (self.cells, self.turns, self.repeats)
             )
             self._order = counting_rows(
-                cells, turns, self.judge_ranks(), repeats, partial=self.partial
+                cells,
+                turns,
+                self.judge_ranks(),
+                repeats,
+                partial=self.partial,
             )
             self._ordered = len(self.cells)
 
@@ -329,17 +333,22 @@ class RunIndex:
         else:
             self.plan = plan
 
-        known = run.scorers() if scorers is None else scorers
+        if scorers is not None:
+            known = scorers
+        else:
+            known = run.scorers()
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
         # per row: in the dataset, in samples.jsonl
-        self.positions, self.sample_lines = array("q"), array("q")
+        self.positions = array("q")
+        self.sample_lines = array("q")
         self.digests: list[str] = []
         # what each sample shares with others; all None: nothing is declared
         self.clusters: list[str | None] = []
         if plan is None:
             self._read_samples()
-        plan, scorers = self.plan, tuple(known)
+        plan = self.plan
+        scorers = tuple(known)
         self.conditions = {name: index for index, name in enumerate(plan.conditions)}
         self.repetitions = plan.repetitions
         self.planned = len(self.samples) * len(self.conditions) * plan.repetitions

@@ -126,7 +126,8 @@ def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
         questions = folded([turn.question for turn in turns])
         end = 0
         for place, sample in block:
-            start, end = end, end + len(sample.turns)
+            start = end
+            end += len(sample.turns)
             asked = questions[start:end], sample.materials
             earlier = first.setdefault(asked, place)
             if earlier != place:
@@ -177,7 +178,11 @@ _ALL_ALIKE = by_columns(())
 
 
 def draw(
-    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum = _ALL_ALIKE
+    samples: Sequence[Sample],
+    size: int | None,
+    *,
+    seed: int,
+    stratum: Stratum = _ALL_ALIKE,
 ) -> Sequence[Sample]:
     """`size` of the samples (all, if there are fewer), in their original order.
 
@@ -190,7 +195,11 @@ def draw(
 
 
 def draw_equally(
-    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum
+    samples: Sequence[Sample],
+    size: int | None,
+    *,
+    seed: int,
+    stratum: Stratum,
 ) -> Sequence[Sample]:
     """`size` of the samples, equally many from each stratum, in their original order.
 
@@ -243,7 +252,8 @@ def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:
 
     Tijdeman (1980), The chairman assignment problem, Discrete Mathematics 32:323.
     """
-    total, parts = sum(map(len, groups)), max(2 * len(groups) - 2, 1)
+    total = sum(map(len, groups))
+    parts = max(2 * len(groups) - 2, 1)
     waiting = [
         (
             -(-(j * parts + 1) * total // (len(group) * parts)),

@@ -46,7 +46,11 @@ def check_replicates(replicates: int, level: float) -> int:
 
 
 def bootstrap_t_bounds(
-    values: Floats, *, level: float, rng: np.random.Generator, replicates: int
+    values: Floats,
+    *,
+    level: float,
+    rng: np.random.Generator,
+    replicates: int,
 ) -> Bounds:
     """Bounds of the mean from the distribution of t over replicates; wider on the side of the
     longer tail.
@@ -63,7 +67,8 @@ def bootstrap_t_bounds(
         )
         return math.nan, math.nan, reason
 
-    mean, se = float(values.mean()), float(np.std(values, ddof=1)) / math.sqrt(n)
+    mean = float(values.mean())
+    se = float(np.std(values, ddof=1)) / math.sqrt(n)
     return mean - high * se, mean - low * se, None
 
 
@@ -74,9 +79,12 @@ def studentized(counts: Floats, values: Floats) -> Floats:
     the spread of all values: centring leaves about 1e-16 of a value at the mean, which is a
     rounding error.
     """
-    n, squared = len(values), values * values
-    sums, squares = counts @ values, counts @ squared
-    spread, scale = squares - sums * sums / n, np.maximum(squares, squared.sum(axis=0))
+    n = len(values)
+    squared = values * values
+    sums = counts @ values
+    squares = counts @ squared
+    spread = squares - sums * sums / n
+    scale = np.maximum(squares, squared.sum(axis=0))
     flat = spread <= _NOISE * scale
     moved = flat & (np.abs(sums) > math.sqrt(_NOISE) * np.sqrt(n * scale))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -86,7 +94,11 @@ def studentized(counts: Floats, values: Floats) -> Floats:
 
 
 def bca_bounds(
-    values: Floats, *, level: float, rng: np.random.Generator, replicates: int
+    values: Floats,
+    *,
+    level: float,
+    rng: np.random.Generator,
+    replicates: int,
 ) -> Bounds:
     """Percentiles of the replicates' means, adjusted for bias and skewness."""
     n, d, scale = _centred(values)

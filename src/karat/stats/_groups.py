@@ -133,7 +133,8 @@ def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[li
 
     Raises ValueError for unequal lengths and a part above its total.
     """
-    some, every = _counts(names[0], parts), _counts(names[1], totals)
+    some = _counts(names[0], parts)
+    every = _counts(names[1], totals)
     if len(some) != len(every):
         raise ValueError(
             f"{names[0]}: must be as long as {names[1]} ({len(every)}), got {len(some)}"

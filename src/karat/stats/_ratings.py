@@ -223,7 +223,8 @@ def read_ratings(
         )
 
     codes = codes[kept]
-    grouped, n_clusters = None, len(codes)
+    grouped = None
+    n_clusters = len(codes)
     if labels is not None:
         grouped = group(
             np.zeros(len(codes)),
@@ -254,7 +255,8 @@ def interval_of(
     `n`: clusters with a pair.
     """
     check_level(level)
-    size, shared = len(ratings.codes), ratings.counts > 1
+    size = len(ratings.codes)
+    shared = ratings.counts > 1
     if ratings.clusters is None:
         n = int(shared.sum())
         name = method
@@ -274,11 +276,13 @@ def interval_of(
     if rng is not None:
         return _drawn(bare, ratings, coefficient, rng)
     if ratings.clusters is None:
-        se, df = math.sqrt(float((point.influence**2).sum())) / size, math.nan
+        se = math.sqrt(float((point.influence**2).sum())) / size
+        df = math.nan
         quantile = z_quantile(0.5 + level / 2)
     else:
         sums = summed_by(ratings.clusters, point.influence, ratings.n_clusters)
-        se, df = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size, n - 1.0
+        se = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size
+        df = n - 1.0
         quantile = t_quantile(0.5 + level / 2, df)
 
     reason = POINT if se < ROUNDING else None
@@ -298,10 +302,14 @@ def undefined(size: int) -> Agreed:
 
 
 def _drawn(
-    bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.random.Generator
+    bare: Interval,
+    ratings: Ratings,
+    coefficient: Coefficient,
+    rng: np.random.Generator,
 ) -> Interval:
     """Percentiles over clusters drawn with replacement."""
-    draws, n = check_replicates(REPLICATES, bare.level), ratings.n_clusters
+    draws = check_replicates(REPLICATES, bare.level)
+    n = ratings.n_clusters
     if ratings.clusters is None:
         places = np.arange(n)
     else:

@@ -72,7 +72,11 @@ def cohen_kappa(
     for pair in pairs:
         table[pair] += 1
     interval = kappa_of_table(
-        table, categories=list(categories), weights=weights, spacing=spacing, level=level
+        table,
+        categories=list(categories),
+        weights=weights,
+        spacing=spacing,
+        level=level,
     )
     if clusters is None:
         return interval
@@ -81,14 +85,23 @@ def cohen_kappa(
     within = list(clusters)
     if len(within) != len(pairs):
         raise ValueError(f"clusters: expected one per pair ({len(pairs)}), got {len(within)}")
-    n, size, method = len(pairs), len(set(within)), f"{interval.method}, clustered"
+    n = len(pairs)
+    size = len(set(within))
+    method = f"{interval.method}, clustered"
     if math.isnan(interval.value) or size < 2:
         reason = interval.reason if math.isnan(interval.value) else "fewer than two clusters"
         return replace(
-            interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason
+            interval,
+            se=math.nan,
+            low=math.nan,
+            high=math.nan,
+            n=size,
+            method=method,
+            reason=reason,
         )
 
-    shares, weighed = table / n, weight_matrix(list(places), weights, spacing)
+    shares = table / n
+    weighed = weight_matrix(list(places), weights, spacing)
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
     inner = _influence(shares, weighed, interval.value)
     centre = interval.value - expected * (1 - interval.value)
@@ -119,25 +132,32 @@ def kappa_of_table(
         raise ValueError(f"table: must be square, got shape {counts.shape}")
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise ValueError("table: must hold counts")
-    steps = range(len(counts)) if categories is None else categories
+    if categories is not None:
+        steps = categories
+    else:
+        steps = range(len(counts))
     if len(steps) != len(counts):
         raise ValueError(
             f"categories: expected one per row of the table ({len(counts)}), got {len(steps)}"
         )
 
-    n, weighed = int(counts.sum()), weight_matrix(steps, weights, spacing)
+    n = int(counts.sum())
+    weighed = weight_matrix(steps, weights, spacing)
     method = weighted("cohen's kappa", weights, spacing)
     if n == 0:
         return Interval(
-            value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both"
+            value=math.nan,
+            level=level,
+            n=0,
+            method=method,
+            reason="nothing was rated by both",
         )
 
     shares = counts / n
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    observed, expected = (
-        float((shares * weighed).sum()),
-        float((np.outer(rows, columns) * weighed).sum()),
-    )
+    rows = shares.sum(axis=1)
+    columns = shares.sum(axis=0)
+    observed = float((shares * weighed).sum())
+    expected = float((np.outer(rows, columns) * weighed).sum())
     if math.isclose(expected, 1.0, rel_tol=0.0, abs_tol=1e-12):
         return Interval(
             value=math.nan,
@@ -170,7 +190,8 @@ def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:
     """The contribution of one pair, by its cell; its variance is that of kappa (Fleiss, Cohen and
     Everitt, eq. 8).
     """
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    rows = shares.sum(axis=1)
+    columns = shares.sum(axis=0)
     inner: Floats = weighed - np.add.outer(weighed @ columns, weighed.T @ rows) * (1 - kappa)
     return inner
 
@@ -287,7 +308,14 @@ def conger_kappa(
     """
     name = weighted("Conger's kappa", weights, spacing)
     return _interval(
-        raters, clusters, categories, (weights, spacing), _own_habits, name, level, rng
+        raters,
+        clusters,
+        categories,
+        (weights, spacing),
+        _own_habits,
+        name,
+        level,
+        rng,
     )
 
 
@@ -370,7 +398,8 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
 
 
 def _gwet(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:
-    size, share = len(matrix), ratings.shares(often)
+    size = len(matrix)
+    share = ratings.shares(often)
     scale = float(matrix.sum()) / (size * (size - 1))
     again = float((share * share).sum())
     return scale * (1 - again), -2 * scale * (ratings.mean_of(share) - again)
@@ -446,7 +475,8 @@ def krippendorff_alpha(
     ratings = read_ratings(raters, clusters, categories)
     paired = ratings.counts > 1
     if not paired.all():  # things with only one rating are left out
-        size, left = int(paired.sum()), None
+        size = int(paired.sum())
+        left = None
         if ratings.clusters is not None:
             labels, left = np.unique(ratings.clusters[paired], return_inverse=True)
             size = labels.size
@@ -468,10 +498,8 @@ def krippendorff_alpha(
         )
         method = weighted("Krippendorff's alpha", weights, spacing)
     else:
-        distance, method = (
-            _by_level(str(level), known, ordered=categories is not None),
-            f"Krippendorff's alpha, {level}",
-        )
+        distance = _by_level(str(level), known, ordered=categories is not None)
+        method = f"Krippendorff's alpha, {level}"
 
     def coefficient(ratings: Ratings, often: Floats) -> Agreed:
         return _alpha(ratings, often, distance)
@@ -550,8 +578,10 @@ def _alpha(ratings: Ratings, often: Floats, distance: _Distance) -> Agreed:
     """1 − (N − 1)/N · D_o/D_e over N values; its influence is that of the ratio, as for
     Scott's pi.
     """
-    codes, counts = ratings.codes, ratings.counts
-    total, size = float((often * counts).sum()), len(often)
+    codes = ratings.codes
+    counts = ratings.counts
+    total = float((often * counts).sum())
+    size = len(often)
     if not total > 0:
         return undefined(size)
     seen = codes >= 0

@@ -74,7 +74,8 @@ def one_sided_bounds(
     else:
         origins = group(groups.means, labels_of(groups, sources))
 
-    means, n = groups.means, len(groups.labels if origins is None else origins.labels)
+    means = groups.means
+    n = len(groups.labels if origins is None else origins.labels)
     nothing = OneSided(value=math.nan, low=math.nan, high=math.nan, level=level, n=n, method="t")
     if not n or groups.missing:
         if n:
@@ -96,7 +97,12 @@ def one_sided_bounds(
             raise ValueError(f"scale: {outside:g} is outside {scale[0]:g} to {scale[1]:g}")
 
         bounded = _on_scale(
-            known, over, means, scale, once=groups.values.size == means.size, origins=origins
+            known,
+            over,
+            means,
+            scale,
+            once=groups.values.size == means.size,
+            origins=origins,
         )
         if bounded is not None:
             return bounded
@@ -108,7 +114,8 @@ def one_sided_bounds(
         # T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the
         # skewness
         n = means.size
-        mean, sd = centred_mean(means), sample_sd(means)
+        mean = centred_mean(means)
+        sd = sample_sd(means)
         off = means - mean
         skewness = float((off * off * off).mean()) / sd**3
         reach = t_quantile(level, n - 1) / math.sqrt(n)
@@ -140,7 +147,8 @@ def _on_scale(
 
     `once`: one value a question.
     """
-    n, level = known.n, known.level
+    n = known.n
+    level = known.level
     if scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all()):
         if origins is None:
             size = float(n)
@@ -156,7 +164,10 @@ def _on_scale(
             bound = end + (other - end) * (1 - (1 - level) ** (1 / n))
             low, high = sorted((end, bound))
             return structs.replace(
-                known, low=low, high=high, method="exact at the end of the scale"
+                known,
+                low=low,
+                high=high,
+                method="exact at the end of the scale",
             )
 
     if np.unique(means, return_counts=True)[1].max() < max(2, CROWDED * means.size):
@@ -187,8 +198,10 @@ def _lognormal_bound(means: Floats, level: float) -> float:
     """
     if means.min() <= 0:
         return -math.inf
-    logs, n = np.log(means), means.size
-    sd, off = sample_sd(logs), logs - logs.mean()
+    logs = np.log(means)
+    n = means.size
+    sd = sample_sd(logs)
+    off = logs - logs.mean()
     # two of its errors
     if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):
         return -math.inf

@@ -90,7 +90,8 @@ def calibrate(
     """
     check_level(level)
 
-    judged, people = columns("judge", judge), columns("human", human)
+    judged = columns("judge", judge)
+    people = columns("human", human)
     if judged.size != people.size:
         raise ValueError(
             f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
@@ -101,8 +102,10 @@ def calibrate(
         raise ValueError(f"clusters: expected one per answer ({judged.size}), got {len(at)}")
 
     draw = _Draw(judged, people, at)
-    has_judge, has_human = np.isfinite(judged), np.isfinite(people)
-    both, alone = has_judge & has_human, has_judge & ~has_human
+    has_judge = np.isfinite(judged)
+    has_human = np.isfinite(people)
+    both = has_judge & has_human
+    alone = has_judge & ~has_human
 
     def over(values: Floats, rows: Bools) -> Interval:
         return mean_interval(values[rows], draw.clusters_of(rows), level=level)
@@ -186,7 +189,8 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
 
     if not 1 < scores.size <= FEW_SCORES or not 0 < share < 1:
         return
-    counts, seen = np.bincount(codes), np.bincount(codes, weights=labelled)
+    counts = np.bincount(codes)
+    seen = np.bincount(codes, weights=labelled)
     # counts too small for χ² are merged, starting from the rarest score
     order = np.argsort(counts, kind="stable")
     merged: list[list[float]] = []
@@ -211,8 +215,10 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
 
 def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     """The judge's mean where only it scored, plus the mean of person less judge where both did."""
-    method, level = "prediction-powered mean", people.level
-    first, second = len(alone.labels), len(gap.labels)
+    method = "prediction-powered mean"
+    level = people.level
+    first = len(alone.labels)
+    second = len(gap.labels)
     clusters = len({*alone.labels, *gap.labels})
     size = alone.values.size + gap.values.size
     if not first:

@@ -71,7 +71,8 @@ def paired_difference(
     )
     missing_a, missing_b = pairs.missing
     both = ~np.isnan(pairs.means_a) & ~np.isnan(pairs.means_b)
-    means_a, means_b = pairs.means_a[both], pairs.means_b[both]
+    means_a = pairs.means_a[both]
+    means_b = pairs.means_b[both]
     warning = ""
     if lost_a != lost_b:
         warning = f"questions lost under a: {lost_a}, under b: {lost_b}"
@@ -146,7 +147,8 @@ def _pairs(
 ) -> _Pairs:
     if clusters is None and clusters_b is not None:
         raise ValueError("clusters: must be given where clusters_b is")
-    values_a, values_b = columns("a", a), columns("b", b)
+    values_a = columns("a", a)
+    values_b = columns("b", b)
     if clusters_b is None and values_a.size != values_b.size:
         raise ValueError(
             f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b"
@@ -173,7 +175,10 @@ def _pairs(
         origins = np.append(known, np.full(len(asked) - known.size, -1))
 
     return _Pairs(
-        means_a=first, means_b=second, missing=(sides[0].missing, sides[1].missing), sources=origins
+        means_a=first,
+        means_b=second,
+        missing=(sides[0].missing, sides[1].missing),
+        sources=origins,
     )
 
 
@@ -188,7 +193,11 @@ def answered_means(side: Groups) -> dict[object, float]:
 
 
 def t_test(
-    d: Interval, *, unknown: str | None, zero: str, units: str
+    d: Interval,
+    *,
+    unknown: str | None,
+    zero: str,
+    units: str,
 ) -> tuple[float, float, str | None]:
     """Statistic, p and reason of "the mean of these differences is 0"; the reasons are in the
     caller's words.
@@ -207,7 +216,8 @@ def correlation(a: Floats, b: Floats) -> float:
     """Pearson's; NaN where one side does not vary."""
     if a.size < 2:
         return math.nan
-    x, y = a - centred_mean(a), b - centred_mean(b)
+    x = a - centred_mean(a)
+    y = b - centred_mean(b)
     scale = math.sqrt(float(x @ x) * float(y @ y))
     if scale > 0:
         return max(-1.0, min(1.0, float(x @ y) / scale))
@@ -225,7 +235,8 @@ def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
 
     Cliff (1993), Psychol. Bull. 114:494.
     """
-    x, y = np.sort(columns("a", a)), columns("b", b)
+    x = np.sort(columns("a", a))
+    y = columns("b", b)
     if not x.size or not y.size or np.isnan(x).any() or np.isnan(y).any():
         return math.nan
     below = np.searchsorted(x, y, side="left")
@@ -260,11 +271,16 @@ def sign_flip_test(
     else:
         differences = groups.means * groups.counts
 
-    total, n = float(differences.sum()), differences.size
+    total = float(differences.sum())
+    n = differences.size
     if n == 0 or not math.isfinite(total):
         lacking = "no differences" if n == 0 else "a difference is missing"
         return HypothesisTest(
-            statistic=math.nan, p=math.nan, n=n, method="sign flip", reason=lacking
+            statistic=math.nan,
+            p=math.nan,
+            n=n,
+            method="sign flip",
+            reason=lacking,
         )
 
     moving = np.abs(differences[differences != 0])
@@ -278,14 +294,16 @@ def sign_flip_test(
             sums = np.concatenate([sums + size, sums - size])
         if moving.size:
             sums = sums + moving[0]
-        p, method = float(np.mean(np.abs(sums) >= bar)), "sign flip, exact"
+        p = float(np.mean(np.abs(sums) >= bar))
+        method = "sign flip, exact"
     elif rng is None:
         raise ValueError(f"rng: is required for more than {EXACT_FLIPS} differences that are not 0")
     else:
         if draws < 1:
             raise ValueError(f"draws: must be at least 1, got {draws}")
 
-        moved, width = float(moving.sum()), -(-moving.size // 8)
+        moved = float(moving.sum())
+        width = -(-moving.size // 8)
         reached = 0
         for start in range(0, draws, _BLOCK):
             rows = min(_BLOCK, draws - start)
@@ -295,10 +313,16 @@ def sign_flip_test(
             kept = np.unpackbits(packed, axis=1, count=moving.size).astype(np.float64)
             reached += int(np.count_nonzero(np.abs(2 * (kept @ moving) - moved) >= bar))
 
-        p, method = (reached + 1) / (draws + 1), f"sign flip, {draws} draws"
+        p = (reached + 1) / (draws + 1)
+        method = f"sign flip, {draws} draws"
 
     return HypothesisTest(
-        statistic=total, p=p, n=n, method=method, value=centred_mean(values), reason=reason
+        statistic=total,
+        p=p,
+        n=n,
+        method=method,
+        value=centred_mean(values),
+        reason=reason,
     )
 
 
@@ -314,8 +338,10 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
 
     McNemar (1947), Psychometrika 12:153.
     """
-    b, c = whole("b", b), whole("c", c)
-    n, fewer = b + c, min(b, c)
+    b = whole("b", b)
+    c = whole("c", c)
+    n = b + c
+    fewer = min(b, c)
     if n == 0:
         return HypothesisTest(
             statistic=math.nan,
@@ -334,7 +360,13 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
     p_mid = max(min(1.0, 2 * float(special.bdtr(fewer, n, 0.5)) - point), math.ulp(0.0))
     chi2 = max(0, abs(b - c) - 1) ** 2 / n
     return HypothesisTest(
-        statistic=chi2, p=p, p_mid=p_mid, n=n, df=1, value=(c - b) / n, method="mcnemar, exact"
+        statistic=chi2,
+        p=p,
+        p_mid=p_mid,
+        n=n,
+        df=1,
+        value=(c - b) / n,
+        method="mcnemar, exact",
     )
 
 
@@ -428,8 +460,10 @@ def mean_difference(
     check_level(level)
     if (clusters_a is None) != (clusters_b is None):
         raise ValueError("clusters_b: must be given where clusters_a is, and the other way round")
-    first, second = group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
-    x, y = _means(first), _means(second)
+    first = group(columns("a", a), clusters_a)
+    second = group(columns("b", b), clusters_b)
+    x = _means(first)
+    y = _means(second)
     method = f"{'student' if equal_variances else 'welch'} t on question means"
     value = centred_mean(y) - centred_mean(x)
     error = _error(x, y, equal_variances)
@@ -460,7 +494,8 @@ def mean_difference(
     else:
         reach = error.se
 
-    missing, sizes = (first.missing, second.missing), (first.values.size, second.values.size)
+    missing = (first.missing, second.missing)
+    sizes = (first.values.size, second.values.size)
     if missing[0] * sizes[1] == missing[1] * sizes[0]:
         warnings: tuple[str, ...] = ()
     else:
@@ -501,7 +536,8 @@ class _Error(NamedTuple):
 
 
 def _error(x: Floats, y: Floats, equal_variances: bool) -> _Error:
-    sizes, nan = (x.size, y.size), math.nan
+    sizes = (x.size, y.size)
+    nan = math.nan
     if min(sizes) < 1 or sum(sizes) < 3:
         return _Error(nan, nan, nan)
     spread = []
@@ -527,7 +563,8 @@ def _error(x: Floats, y: Floats, equal_variances: bool) -> _Error:
 
 def share_of_arrangements(n_a: int, n_b: int, like: int = 1) -> float:
     """`like` as a share of all ways to put n_a + n_b values into two groups: at most 1, never 0."""
-    n, least = n_a + n_b, math.ulp(0.0)
+    n = n_a + n_b
+    least = math.ulp(0.0)
     # A number of a hundred thousand digits takes seconds, and its inverse is below every float.
     if n > 1_100 and math.lgamma(n + 1) - math.lgamma(n_a + 1) - math.lgamma(n_b + 1) > 750:
         return least
@@ -572,10 +609,18 @@ def tost(
     if b is None:
         groups = group(a, clusters)
         alone = t_interval(
-            groups.means, level=0.95, observations=groups.values.size, missing=groups.missing
+            groups.means,
+            level=0.95,
+            observations=groups.values.size,
+            missing=groups.missing,
         )
         result = tost_of_estimate(
-            alone.value, alone.se, alone.df, bounds=bounds, alpha=alpha, n=alone.n
+            alone.value,
+            alone.se,
+            alone.df,
+            bounds=bounds,
+            alpha=alpha,
+            n=alone.n,
         )
         return _flat(
             replace(result, method="tost, one sample", reason=result.reason and alone.reason)
@@ -584,7 +629,12 @@ def tost(
     if design == "paired":
         both = paired_difference(a, b, clusters, clusters_b=clusters_b)
         result = tost_of_estimate(
-            both.value, both.se, both.df, bounds=bounds, alpha=alpha, n=both.n
+            both.value,
+            both.se,
+            both.df,
+            bounds=bounds,
+            alpha=alpha,
+            n=both.n,
         )
         named = replace(
             result,
@@ -596,7 +646,12 @@ def tost(
 
     apart = mean_difference(a, b, clusters, clusters_b, equal_variances=design == "pooled")
     result = tost_of_estimate(
-        apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n
+        apart.value,
+        apart.se,
+        apart.df,
+        bounds=bounds,
+        alpha=alpha,
+        n=apart.n,
     )
     named = replace(
         result,
@@ -629,13 +684,15 @@ def tost_of_estimate(
     """
     listed = np.asarray(bounds, dtype=np.float64)
     if listed.ndim == 0:
-        low, high = 0.0 - float(listed), float(listed)
+        low = 0.0 - float(listed)
+        high = float(listed)
     elif listed.shape != (2,):
         raise ValueError(
             f"bounds: must be one number, or a lower and an upper one, got {listed.size}"
         )
     else:
-        low, high = float(listed[0]), float(listed[1])
+        low = float(listed[0])
+        high = float(listed[1])
 
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(
@@ -646,7 +703,8 @@ def tost_of_estimate(
         raise ValueError(f"alpha: must lie between 0 and 0.5, got {alpha}")
     if se < 0:
         raise ValueError(f"se: must be at least 0, got {se}")
-    nan, reason = math.nan, None
+    nan = math.nan
+    reason = None
     if math.isnan(value) or math.isnan(se):
         reason = "the estimate or its error is not known"
     elif se == 0:
@@ -672,7 +730,9 @@ def tost_of_estimate(
     )
     if reason is not None:
         return known
-    t_low, t_high, reach = (value - low) / se, (value - high) / se, t_quantile(1 - alpha, df) * se
+    t_low = (value - low) / se
+    t_high = (value - high) / se
+    reach = t_quantile(1 - alpha, df) * se
     return replace(
         known,
         low=value - reach,
@@ -693,7 +753,8 @@ def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalenc
     else:
         smallest = max(2.0**-test.n, math.ulp(0.0))
 
-    over, under = test.value - test.bounds[0], test.value - test.bounds[1]
+    over = test.value - test.bounds[0]
+    under = test.value - test.bounds[1]
     if over:
         t_low = math.copysign(math.inf, over)
     else:

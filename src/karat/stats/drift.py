@@ -88,7 +88,8 @@ def change_point(
 
     gains = _gains(series[None, :])[0]
     at = int(np.argmax(gains))
-    largest, above = float(gains[at]), 0
+    largest = float(gains[at])
+    above = 0
     for start in range(0, draws, 1000):
         rows = np.tile(series, (min(1000, draws - start), 1))
         above += int(
@@ -135,7 +136,8 @@ def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -
     """
     series = columns("values", values)
     series = series[np.isfinite(series)]
-    sums, since = [0.0, 0.0], [0, 0]
+    sums = [0.0, 0.0]
+    since = [0, 0]
     largest, mean, squares = 0.0, 0.0, 0.0
     for index, value in enumerate(series.tolist()):  # index: runs before this one
         if index >= WARM_UP and squares > 0:

@@ -55,7 +55,8 @@ def mean_interval(
         )
 
     groups = group(values, clusters)
-    size, missing = groups.values.size, groups.missing
+    size = groups.values.size
+    missing = groups.missing
     bare = t_interval(groups.means, level=check_level(level), observations=size, missing=missing)
     if scope == "fixed":
         return _of_these(groups, bare)
@@ -69,14 +70,18 @@ def mean_interval(
     if not bare.se > 0:
         return interval
     low, high, reason = _BOOTSTRAPS[method](
-        groups.means, level=level, rng=rng, replicates=replicates
+        groups.means,
+        level=level,
+        rng=rng,
+        replicates=replicates,
     )
     return replace(interval, low=low, high=high, reason=reason)
 
 
 def _of_these(groups: Groups, bare: Interval) -> Interval:
     """The mean over exactly these questions: only their repetitions are a sample."""
-    method, once = "t, these questions", int(np.count_nonzero(groups.counts < 2))
+    method = "t, these questions"
+    once = int(np.count_nonzero(groups.counts < 2))
     nothing = replace(bare, se=math.nan, low=math.nan, high=math.nan, df=math.nan, method=method)
     if math.isnan(bare.value):
         return nothing
@@ -109,11 +114,20 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
             reason = "no values"
 
         return Interval(
-            value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason
+            value=math.nan,
+            level=level,
+            n=n,
+            method="t",
+            observations=observations,
+            reason=reason,
         )
 
     bare = Interval(
-        value=centred_mean(means), level=level, n=n, method="t", observations=observations
+        value=centred_mean(means),
+        level=level,
+        n=n,
+        method="t",
+        observations=observations,
     )
     if n == 1:
         return replace(bare, reason="only one cluster, so no interval")
@@ -164,11 +178,15 @@ def clustered_mean(
     Econ. Stat. 36:672.
     """
     groups, weight = _weighted(values, clusters, weights)
-    size, n = groups.values.size, len(groups.labels)
+    size = groups.values.size
+    n = len(groups.labels)
     equal = not size or bool((weight == weight[0]).all())
     if equal and n == size:
         return t_interval(
-            groups.values, level=check_level(level), observations=size, missing=groups.missing
+            groups.values,
+            level=check_level(level),
+            observations=size,
+            missing=groups.missing,
         )
 
     bare = _bare_mean(groups, level=check_level(level), method="CR2")
@@ -234,7 +252,9 @@ def _cr2(groups: Groups, shares: Floats, residuals: Floats) -> _Error:
     is tr(G)²/‖G‖² with Gⱼₖ the covariances of the clusters' scores, which is a diagonal plus a
     matrix of rank two: no matrix of clusters is needed.
     """
-    codes, n, sizes = groups.codes, len(groups.labels), groups.counts.astype(float)
+    codes = groups.codes
+    n = len(groups.labels)
+    sizes = groups.counts.astype(float)
     held = summed_by(codes, shares, n)
     off = shares - (held / sizes)[codes]
     spread = np.sqrt(summed_by(codes, off * off, n))
@@ -252,9 +272,13 @@ def _cr2(groups: Groups, shares: Floats, residuals: Floats) -> _Error:
     factors = (a1 / np.sqrt(sizes))[codes] + tilt[codes] * off
     scores = summed_by(codes, factors * residuals, n)
     scores[np.abs(scores) <= _NOISE * summed_by(codes, np.abs(factors * residuals), n)] = 0.0
-    u, v, c = a1 * np.sqrt(sizes), a1 * along + a2 * across, a1**2 + a2**2
+    u = a1 * np.sqrt(sizes)
+    v = a1 * along + a2 * across
+    c = a1**2 + a2**2
     own = squares * u**2 - 2 * u * v
-    uu, uv, vv = float(u @ u), float(u @ v), float(v @ v)
+    uu = float(u @ u)
+    uv = float(u @ v)
+    vv = float(v @ v)
     norm = (
         float(c @ c + 2 * (c @ own))
         + 2 * uu * vv
@@ -337,8 +361,10 @@ def clustered_se(
 
 
 def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
-    observations, n = groups.values.size, len(groups.labels)
-    value, reason = math.nan, None
+    observations = groups.values.size
+    n = len(groups.labels)
+    value = math.nan
+    reason = None
     if observations == 0:
         reason = "no values"
     elif groups.missing:
@@ -348,7 +374,12 @@ def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
         reason = "only one cluster, so no interval" if n < 2 else None
 
     return Interval(
-        value=value, level=level, n=n, method=method, observations=observations, reason=reason
+        value=value,
+        level=level,
+        n=n,
+        method=method,
+        observations=observations,
+        reason=reason,
     )
 
 
@@ -357,16 +388,23 @@ def _cluster_scores(groups: Groups, mean: float) -> Floats:
 
 
 def _two_way(
-    values: Iterable[object], first: Iterable[object], second: Iterable[object], *, level: float
+    values: Iterable[object],
+    first: Iterable[object],
+    second: Iterable[object],
+    *,
+    level: float,
 ) -> Interval:
-    listed, one, two = columns("values", values), list(first), list(second)
+    listed = columns("values", values)
+    one = list(first)
+    two = list(second)
     if not len(one) == len(two) == listed.size:
         raise ValueError(
             f"clusters and second: must be as many as values ({listed.size}), got {len(one)}, "
             f"{len(two)}"
         )
 
-    by_first, by_second = group(listed, one), group(listed, two)
+    by_first = group(listed, one)
+    by_second = group(listed, two)
     by_both = group(listed, list(zip(one, two, strict=True)))
     smaller = min(by_first, by_second, key=lambda groups: len(groups.labels))
     bare = _bare_mean(smaller, level=level, method="two-way CR0")

@@ -88,7 +88,8 @@ def icc(
     if rater is None:
         raise ValueError(f"rater: must be given for {model}, or y as a table")
 
-    things, raters = group(values := columns("y", y), question), group(values, rater)
+    things = group(values := columns("y", y), question)
+    raters = group(values, rater)
     table = np.full((len(things.labels), len(raters.labels)), np.nan)
     table[things.codes, raters.codes] = values
     cells = np.unique(np.stack([things.codes, raters.codes]), axis=1).shape[1]
@@ -138,7 +139,8 @@ class _Squares(NamedTuple):
 
 def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Interval:
     n, k = table.shape
-    method, size = f"{model}, anova", table.size
+    method = f"{model}, anova"
+    size = table.size
     missing = int(np.count_nonzero(~np.isfinite(table)))
     if reason is None and missing:
         reason = f"{missing} of {size} values are missing"
@@ -146,7 +148,12 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         reason = "needs two questions" if n < 2 else "needs two raters"
     if reason is not None:
         return Interval(
-            value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
+            value=math.nan,
+            level=level,
+            n=n,
+            method=method,
+            observations=size,
+            reason=reason,
         )
 
     squares = _squares(table)
@@ -165,7 +172,12 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
             )
 
         return Interval(
-            value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
+            value=math.nan,
+            level=level,
+            n=n,
+            method=method,
+            observations=size,
+            reason=reason,
         )
 
     value = (squares.things - squares.rest) / total
@@ -175,7 +187,8 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         if squares.rest == 0:
             bounds = 1.0, 1.0
         else:
-            ratio, df = squares.things / squares.rest, (n - 1, (n - 1) * (k - 1))
+            ratio = squares.things / squares.rest
+            df = (n - 1, (n - 1) * (k - 1))
             low = ratio / _f_quantile(*df, 0.5 + level / 2)
             high = ratio * _f_quantile(df[1], df[0], 0.5 + level / 2)
             bounds = (low - 1) / (low + k - 1), (high - 1) / (high + k - 1)
@@ -216,7 +229,8 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
 def _squares(table: Floats) -> _Squares:
     n, k = table.shape
     centred = table - table[0, 0]
-    rows, cols = centred.mean(axis=1), centred.mean(axis=0)
+    rows = centred.mean(axis=1)
+    cols = centred.mean(axis=0)
     grand = rows.mean()
     things = k * float(np.sum((rows - grand) ** 2)) / (n - 1)
     raters = n * float(np.sum((cols - grand) ** 2)) / (k - 1)
@@ -235,7 +249,11 @@ def _f_quantile(df1: float, df2: float, tail: float) -> float:
 
 
 def _agreement_bounds(
-    squares: _Squares, value: float, n: int, k: int, level: float
+    squares: _Squares,
+    value: float,
+    n: int,
+    k: int,
+    level: float,
 ) -> tuple[float, float]:
     """Satterthwaite's degrees of freedom for the mixture of rater and residual in the
     denominator.
@@ -248,9 +266,11 @@ def _agreement_bounds(
     others = k * raters + (k * n - k - n) * rest
     # a * raters + b * rest, never below 0
     mixed = n * things * k * (raters + (n - 1) * rest) / (n * things + others)
-    a, b = k * value, n * (1 + (k - 1) * value) - k * value
+    a = k * value
+    b = n * (1 + (k - 1) * value) - k * value
     df = mixed**2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
-    upper, lower = _f_quantile(n - 1, df, 0.5 + level / 2), _f_quantile(df, n - 1, 0.5 + level / 2)
+    upper = _f_quantile(n - 1, df, 0.5 + level / 2)
+    lower = _f_quantile(df, n - 1, 0.5 + level / 2)
     low = n * (things - upper * rest) / (upper * others + n * things)
     high = n * (lower * things - rest) / (others + n * lower * things)
     return low, high

@@ -38,7 +38,8 @@ def strata_of_scores(scores: Iterable[object], groups: Iterable[Hashable]) -> li
     12 different scores are first binned by rank. Depends only on the arguments, so it can be
     recomputed later.
     """
-    values, named = columns("scores", scores), list(groups)
+    values = columns("scores", scores)
+    named = list(groups)
     if len(named) != values.size:
         raise ValueError(f"groups: must be as many as scores ({values.size}), got {len(named)}")
     strata = np.full(values.size, -1, dtype=np.int64)
@@ -79,7 +80,11 @@ def strata_of_scores(scores: Iterable[object], groups: Iterable[Hashable]) -> li
 
 
 def draw_for_labels(
-    scores: Iterable[object], groups: Iterable[Hashable], size: int, *, rng: np.random.Generator
+    scores: Iterable[object],
+    groups: Iterable[Hashable],
+    size: int,
+    *,
+    rng: np.random.Generator,
 ) -> LabelDraw:
     """Draws `size` answers in proportion to the strata of `strata_of_scores`, at least 4 from each.
 
@@ -162,8 +167,13 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
     Answers to one question under both groups are combined, so that effects of the question cancel.
     Raises ValueError if a stratum has answers of both groups, or a group has none.
     """
-    drawn, named, listed = columns("values", values), list(groups), list(strata)
-    asked = list(range(drawn.size)) if clusters is None else list(clusters)
+    drawn = columns("values", values)
+    named = list(groups)
+    listed = list(strata)
+    if clusters is not None:
+        asked = list(clusters)
+    else:
+        asked = list(range(drawn.size))
     if len({drawn.size, len(named), len(listed), len(asked)}) != 1:
         raise ValueError(
             f"groups: strata, clusters and groups must be as many as values ({drawn.size})"
@@ -203,14 +213,20 @@ def _expanded(
         raise ValueError(f"target: must be questions or answers, got {target!r}")
     codes = group(np.zeros(values.size), strata).codes
     questions = group(np.zeros(values.size), clusters)
-    seen, size, count = np.isfinite(values), np.bincount(codes), len(questions.labels)
+    seen = np.isfinite(values)
+    size = np.bincount(codes)
+    count = len(questions.labels)
     n = np.bincount(codes[seen], minlength=size.size)
     method = (
         f"stratified mean, of "
         f"{'questions like these' if target == 'questions' else 'these answers'}"
     )
     bare = Interval(
-        value=math.nan, level=level, n=count, method=method, observations=int(values.size)
+        value=math.nan,
+        level=level,
+        n=count,
+        method=method,
+        observations=int(values.size),
     )
     if not values.size or (n == 0).any():
         return replace(bare, reason="people scored nothing of a stratum: merge it with another")
@@ -220,12 +236,14 @@ def _expanded(
         return replace(bare, reason="people scored only one answer of a stratum, so no interval")
 
     off = np.where(seen, values - means[codes], 0.0)
+    degrees = np.maximum(n - 1, 1)
     if target == "answers":
-        share, variance = np.bincount(codes, weights=weights), np.bincount(codes, weights=off**2)
-        parts = share**2 * (1 - n / size) * variance / np.maximum(n - 1, 1) / n
+        share = np.bincount(codes, weights=weights)
+        variance = np.bincount(codes, weights=off**2)
+        parts = share**2 * (1 - n / size) * variance / degrees / n
         total = float(parts.sum())
         if total > 0:
-            df = total**2 / float((parts**2 / np.maximum(n - 1, 1)).sum())
+            df = total**2 / float((parts**2 / degrees).sum())
         else:
             df = 1.0
 
@@ -233,7 +251,7 @@ def _expanded(
 
     if count < 2:
         return replace(bare, reason="only one question, so no interval")
-    grown = np.sqrt(n / np.maximum(n - 1, 1)) * size / n
+    grown = np.sqrt(n / degrees) * size / n
     moved = means[codes] + off * grown[codes]
     sums = count * np.bincount(questions.codes, weights=weights * moved, minlength=count)
     return around(bare, float(sums.std(ddof=1)) / math.sqrt(count), count - 1.0)
@@ -290,7 +308,12 @@ def corrected_bounds(
 
 
 def labels_needed(
-    half_width: float, *, labelled: int, answers: int, drawing: float, floor: float = 0.0
+    half_width: float,
+    *,
+    labelled: int,
+    answers: int,
+    drawing: float,
+    floor: float = 0.0,
 ) -> int | None:
     """Labels for an interval of ±`half_width`.
 

@@ -39,7 +39,8 @@ def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floa
     outside = family[(family < 0) | (family > 1)]
     if outside.size:
         raise ValueError(f"p: must lie between 0 and 1, got {outside[0]}")
-    adjusted, name = np.full(raw.shape, np.nan), method.lower()
+    adjusted = np.full(raw.shape, np.nan)
+    name = method.lower()
 
     m = family.size
     rank = np.arange(1, m + 1, dtype=np.float64)

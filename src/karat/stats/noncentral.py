@@ -27,7 +27,10 @@ def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
     Johnson, Kotz and Balakrishnan (1995), Continuous Univariate Distributions 2, chapter 31.
     """
     chance = _mean_over_spread(
-        df, ncp, t, lambda s: np.asarray(special.log_ndtr(t * s - ncp), dtype=np.float64)
+        df,
+        ncp,
+        t,
+        lambda s: np.asarray(special.log_ndtr(t * s - ncp), dtype=np.float64),
     )
     return 1.0 if chance > 1 else chance  # by rounding; NaN stays NaN
 
@@ -52,7 +55,10 @@ def noncentral_t_pdf(t: float, df: float, ncp: float) -> float:
 
 
 def _mean_over_spread(
-    df: float, ncp: float, t: float, log_kernel: Callable[[Floats], Floats]
+    df: float,
+    ncp: float,
+    t: float,
+    log_kernel: Callable[[Floats], Floats],
 ) -> float:
     """E[kernel(s)], s = √(χ²_ν/ν): first the range that matters, then a step finer than its
     steepest part.
@@ -70,14 +76,17 @@ def _mean_over_spread(
         )
 
     width = 1 / math.sqrt(2 * df)
-    low, high = -14 * width - 800 / df, min(40 * width + 1, 20.0)
+    low = -14 * width - 800 / df
+    high = min(40 * width + 1, 20.0)
     for _ in range(60):
         u = np.linspace(low, high, 400)
         seen = log_f(u)
         # ≥: subtracting 45 from a huge number changes nothing
         kept = np.flatnonzero(seen >= seen.max() - _GONE)
-        first, last = max(0, int(kept[0]) - 1), min(u.size - 1, int(kept[-1]) + 1)
-        low, high = float(u[first]), float(u[last])
+        first = max(0, int(kept[0]) - 1)
+        last = min(u.size - 1, int(kept[-1]) + 1)
+        low = float(u[first])
+        high = float(u[last])
         if last - first > 200:
             break
 
@@ -89,18 +98,13 @@ def _mean_over_spread(
     total = math.log(float(np.exp(values - top).sum()) * float(u[1] - u[0]))
     # The log density of ln s at 0, without the difference of large logarithms.
     half = df / 2
+    log_root = 0.5 * math.log(2 * math.pi)
     stirling = 1 / (12 * half) - 1 / (360 * half**3) + 1 / (1260 * half**5)
     if half < 50:
-        stirling = (
-            float(special.gammaln(half))
-            - (half - 0.5) * math.log(half)
-            + half
-            - 0.5 * math.log(2 * math.pi)
-        )
+        stirling = float(special.gammaln(half)) - (half - 0.5) * math.log(half) + half - log_root
 
-    return math.exp(
-        top + total + (math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling)
-    )
+    density = math.log(2) + 0.5 * math.log(half) - log_root - stirling
+    return math.exp(top + total + density)
 
 
 def noncentral_f_above(f: float, df1: float, df2: float, ncp: float) -> float:

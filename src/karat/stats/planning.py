@@ -60,7 +60,8 @@ def questions_needed(
     if not delta > 0:
         raise ValueError(f"delta: must be above 0, got {delta:g}")
     if spread == 0:
-        none, test = "nothing varies: two questions show every difference", _named(method)
+        none = "nothing varies: two questions show every difference"
+        test = _named(method)
         test = "paired t, two-sided" if test == "t" else test
         return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=test, reason=none)
 
@@ -98,10 +99,16 @@ def minimum_detectable_effect(
         if not questions > 1:
             few = "too few questions"
             return Planned(
-                value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few
+                value=math.nan,
+                n=questions,
+                power=power,
+                alpha=alpha,
+                method="z",
+                reason=few,
             )
 
-        value, reached = errors * math.sqrt(spread / questions), _normal_power(errors, alpha)
+        value = errors * math.sqrt(spread / questions)
+        reached = _normal_power(errors, alpha)
         return Planned(value=value, n=questions, power=reached, alpha=alpha, method="z")
 
     effect = effect_size_ttest(questions, power=power, alpha=alpha)
@@ -148,20 +155,28 @@ def repetitions_needed(
         shown = f"no number of repetitions is enough: {questions} questions show {best:.2g} at best"
         why = size.reason or shown
         return Planned(
-            value=math.nan, n=None, power=power, alpha=alpha, method=size.method, reason=why
+            value=math.nan,
+            n=None,
+            power=power,
+            alpha=alpha,
+            method=size.method,
+            reason=why,
         )
 
     value = (first + second) / room
     n = max(1, math.ceil(value * (1 - 1e-12)))
     spread = question_variance(var_between, var_within, n)
-    reached = (
-        power_ttest(delta / math.sqrt(spread), questions, alpha=alpha).power if spread > 0 else 1.0
-    )
+    reached = 1.0
+    if spread > 0:
+        reached = power_ttest(delta / math.sqrt(spread), questions, alpha=alpha).power
     return Planned(value=value, n=n, power=reached, alpha=alpha, method=size.method)
 
 
 def planned_se(
-    questions: int, var_between: float, var_within: float = 0.0, repetitions: int = 1
+    questions: int,
+    var_between: float,
+    var_within: float = 0.0,
+    repetitions: int = 1,
 ) -> float:
     """The error that the mean of one condition will have: √((s_b² + s_w²/K) / questions).
 
@@ -234,7 +249,8 @@ def difference_variances(
     Miller (2024), arXiv:2411.00640, section 5.
     """
     at = list(clusters)
-    first, second = _known(a, at), _known(b, at if clusters_b is None else list(clusters_b))
+    first = _known(a, at)
+    second = _known(b, at if clusters_b is None else list(clusters_b))
     places = {label: place for place, label in enumerate(second.labels)}
     both = [(place, places[label]) for place, label in enumerate(first.labels) if label in places]
     here, there = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
@@ -293,7 +309,8 @@ def question_variance(var_between: float, var_within: OneOrTwo, repetitions: One
 
     Raises ValueError if negative, or for less than one repetition.
     """
-    within, times = _pair("var_within", var_within), _pair("repetitions", repetitions)
+    within = _pair("var_within", var_within)
+    times = _pair("repetitions", repetitions)
     for name, value in (
         ("var_between", var_between),
         *(("var_within", variance) for variance in within),
@@ -334,7 +351,11 @@ _MOST_REPETITIONS, _MOST_JUDGEMENTS = 1_000, 50
 
 
 def optimal_repetitions(
-    var_between: float, var_within: float, *, cost_question: float, cost_run: float
+    var_between: float,
+    var_within: float,
+    *,
+    cost_question: float,
+    cost_run: float,
 ) -> float:
     """How often to ask each question so that a budget gives the smallest error: √(c_q/c_r · s²/w²),
     at least 1.
@@ -427,11 +448,17 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     questions = np.minimum(paid, math.inf if max_questions is None else max_questions)
     spread = var_between + conditions * (var_within + var_judge / scores) / answers
     variance = np.where(questions >= 2, spread / np.maximum(questions, 1), math.inf)
-    least, cost = float(variance.min()), questions * price
+    least = float(variance.min())
+    cost = questions * price
     if math.isinf(least):
         few = "the budget is not enough for two questions"
         split = Split(
-            questions=0, repetitions=0, judge_repeats=0, se=math.nan, cost=0.0, reason=few
+            questions=0,
+            repetitions=0,
+            judge_repeats=0,
+            se=math.nan,
+            cost=0.0,
+            reason=few,
         )
     else:
         cheapest = np.argmin(np.where(variance <= least * (1 + 1e-12), cost, math.inf))

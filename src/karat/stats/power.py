@@ -119,12 +119,18 @@ def sample_size_ttest(
     if reached(2.0) >= power:
         fewest = "two are enough, and the fewest there can be"
         return Planned(
-            value=2.0, n=2, power=reached(2.0), alpha=alpha, method=method, reason=fewest
+            value=2.0,
+            n=2,
+            power=reached(2.0),
+            alpha=alpha,
+            method=method,
+            reason=fewest,
         )
 
     low, high = 2.0, 4.0
     while reached(high) < power:
-        low, high = high, high * 2
+        low = high
+        high = high * 2
     value = rising_root(lambda n: reached(n) - power, low, high)
     n = max(2, math.ceil(value) - 1)  # at or next to the root: rounding must not add one
     while reached(float(n)) < power:
@@ -148,7 +154,8 @@ def effect_size_ttest(
     With `power=1/3` it is the d33 of Simonsohn (2015), Psychol. Sci. 26:559.
     """
     check_power(power, alpha)
-    design, method = _design(type)(n, n2), f"{type} t, two-sided"
+    design = _design(type)(n, n2)
+    method = f"{type} t, two-sided"
     if not design[1] > 0:
         few = "too few for a t test"
         return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=method, reason=few)
@@ -172,11 +179,17 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
     check_share("alpha", alpha)
     if k < 2:
         raise ValueError(f"k: must be at least 2 groups, got {k}")
-    df1, df2 = float(k - 1), k * (n - 1.0)
+    df1 = float(k - 1)
+    df2 = k * (n - 1.0)
     if math.isnan(f) or not df2 > 0:
         reason = "f is not known" if math.isnan(f) else "too few for an F test"
         return Planned(
-            value=math.nan, n=None, power=math.nan, alpha=alpha, method="one-way F", reason=reason
+            value=math.nan,
+            n=None,
+            power=math.nan,
+            alpha=alpha,
+            method="one-way F",
+            reason=reason,
         )
 
     power = noncentral_f_above(float(special.fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
@@ -198,7 +211,12 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
     if math.isnan(r) or not n > 3:
         reason = "r is not known" if math.isnan(r) else "needs four pairs"
         return Planned(
-            value=math.nan, n=None, power=math.nan, alpha=alpha, method="Fisher's z", reason=reason
+            value=math.nan,
+            n=None,
+            power=math.nan,
+            alpha=alpha,
+            method="Fisher's z",
+            reason=reason,
         )
 
     bar = -t_quantile(alpha / 2, n - 2)

@@ -100,9 +100,11 @@ def leaderboard(
             -table.mean(axis=0) if higher_is_better else table.mean(axis=0), kind="stable"
         )
     else:
-        table, order = np.zeros((0, len(sides))), np.arange(len(sides))
+        table = np.zeros((0, len(sides)))
+        order = np.arange(len(sides))
 
-    names, table = [list(sides)[place] for place in order], table[:, order]
+    names = [list(sides)[place] for place in order]
+    table = table[:, order]
     means, differences = _families(table, level=level, rng=rng, replicates=replicates)
     contrasts = _contrasts(names, table, differences)
     lost = {name: len(asked) - len(answered[name]) for name in names}
@@ -164,7 +166,11 @@ class _Family:
 
 
 def _families(
-    table: Floats, *, level: float, rng: np.random.Generator, replicates: int
+    table: Floats,
+    *,
+    level: float,
+    rng: np.random.Generator,
+    replicates: int,
 ) -> tuple[_Family, _Family]:
     """The means, and all differences of two of them."""
     n, many = table.shape
@@ -177,10 +183,8 @@ def _families(
         ]
         return families[0], families[1]
 
-    centred, errors = (
-        table - table.mean(axis=0),
-        (_errors(table), _errors(table[:, a] - table[:, b])),
-    )
+    centred = table - table.mean(axis=0)
+    errors = (_errors(table), _errors(table[:, a] - table[:, b]))
     shown = [
         values[:, error > 0]
         for values, error in zip((centred, centred[:, a] - centred[:, b]), errors, strict=True)
@@ -210,16 +214,20 @@ def _errors(values: Floats) -> Floats:
 
 
 def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Contrast, ...]:
-    pairs, reach = list(combinations(range(len(names)), 2)), family.critical
+    pairs = list(combinations(range(len(names)), 2))
+    reach = family.critical
     contrasts = []
     for (a, b), error in zip(pairs, family.errors.tolist(), strict=True):
         d = table[:, a] - table[:, b]
         plain = t_interval(d, level=family.level, observations=d.size)
-        p, note = math.nan, plain.reason
-        low, high = plain.low, plain.high
+        p = math.nan
+        note = plain.reason
+        low = plain.low
+        high = plain.high
         if error > 0:
             p = family.adjusted(plain.value / error)
-            low, high = plain.value - reach * error, plain.value + reach * error
+            low = plain.value - reach * error
+            high = plain.value + reach * error
         elif error == 0:
             if plain.value == 0:
                 p = 1.0
@@ -261,7 +269,10 @@ def _standings(
             reach = plain.se
 
         simultaneous = replace(
-            plain, low=plain.value - reach, high=plain.value + reach, method="max-t"
+            plain,
+            low=plain.value - reach,
+            high=plain.value + reach,
+            method="max-t",
         )
         better = sum(contrast.apart and contrast.second == name for contrast in contrasts)
         worse = sum(contrast.apart and contrast.first == name for contrast in contrasts)

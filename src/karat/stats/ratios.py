@@ -59,7 +59,8 @@ class Sums:
 
         `weights`: how many clusters each represents; None: one.
         """
-        total, count = columns("totals", totals), columns("counts", counts)
+        total = columns("totals", totals)
+        count = columns("counts", counts)
         if squares is None:
             square = total
         else:
@@ -122,7 +123,8 @@ class Sums:
 
         w (y − R m) / Σ w m, divided by the other clusters' share of all values.
         """
-        raw, others = self._raw(), 1 - self.shares
+        raw = self._raw()
+        others = 1 - self.shares
         return np.divide(raw, others * self.size, out=np.zeros_like(raw), where=others > 0)
 
     @property
@@ -148,7 +150,12 @@ def _jackknife(pulls: Floats) -> float:
 
 
 def _by_source(
-    value: float, scores: Floats, shares: Floats, sources: Codes, *, level: float
+    value: float,
+    scores: Floats,
+    shares: Floats,
+    sources: Codes,
+    *,
+    level: float,
 ) -> Interval:
     """The interval of a linearised rate, or of a difference of rates, over sources: CR2."""
     return clustered_mean(value + scores / shares, sources, weights=shares, level=level)
@@ -165,7 +172,11 @@ def _sources(labels: Iterable[object] | None, there: npt.NDArray[np.bool_]) -> C
 
 
 def ratio_interval(
-    sums: Sums, *, share: bool, sources: Iterable[object] | None = None, level: float = 0.95
+    sums: Sums,
+    *,
+    share: bool,
+    sources: Iterable[object] | None = None,
+    level: float = 0.95,
 ) -> ClusteredRatio:
     """The rate Σ w y / Σ w m over clusters, with an interval that allows for correlation within
     them.
@@ -192,7 +203,8 @@ def ratio_interval(
     24:193.
     """
     check_level(level)
-    kept, sources_of = sums.only(sums.there), _sources(sources, sums.there)
+    kept = sums.only(sums.there)
+    sources_of = _sources(sources, sums.there)
     if sources_of is None:
         clusters = kept.counts.size
         over = Interval(
@@ -204,7 +216,8 @@ def ratio_interval(
             reason="only one cluster, so no interval" if clusters else "no values",
         )
         if clusters > 1:
-            se, reason = _jackknife(kept.pulls()), None
+            se = _jackknife(kept.pulls())
+            reason = None
             if se == 0:
                 reason = f"all {clusters} clusters have the same rate"
             elif float(kept.shares.max()) > 0.5:
@@ -217,7 +230,9 @@ def ratio_interval(
 
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
     # the error if every value were independent of the others; NaN for fewer than two
-    n, ratio, naive = float(kept.counts.sum()), kept.ratio, math.nan
+    n = float(kept.counts.sum())
+    ratio = kept.ratio
+    naive = math.nan
     if n >= 2:
         squares = kept.squares - 2 * ratio * kept.totals + ratio**2 * kept.counts
         squares[np.abs(squares) <= _NOISE * kept.counts * (1 + ratio**2)] = 0.0
@@ -229,7 +244,8 @@ def ratio_interval(
             interval=replace(over, method=method), naive_se=naive, design_effect=math.nan
         )
 
-    low, high = over.low, over.high
+    low = over.low
+    high = over.high
     if share:
         low, high = wilson_bounds(
             min(1.0, max(0.0, over.value)), effective_n(over, 0.5 + level / 2), level
@@ -245,7 +261,11 @@ def ratio_interval(
 
 
 def ratio_difference(
-    a: Sums, b: Sums, *, sources: Iterable[object] | None = None, level: float = 0.95
+    a: Sums,
+    b: Sums,
+    *,
+    sources: Iterable[object] | None = None,
+    level: float = 0.95,
 ) -> PairedDifference:
     """How much higher b's rate is than a's, paired by cluster: the i-th clusters of both are the
     same conversation.
@@ -267,20 +287,24 @@ def ratio_difference(
             f"b: must have as many clusters as a ({a.counts.size}), got {b.counts.size}"
         )
 
-    there_a, there_b = a.there, b.there
-    first, second = a.only(there_a & there_b), b.only(there_a & there_b)
+    there_a = a.there
+    there_b = b.there
+    first = a.only(there_a & there_b)
+    second = b.only(there_a & there_b)
     n = first.counts.size
     value = second.ratio - first.ratio
     value = 0.0 if abs(value) <= _NOISE else value
     bare = Interval(
-        value=value, level=level, n=n, method="paired t on clustered ratios", observations=n
+        value=value,
+        level=level,
+        n=n,
+        method="paired t on clustered ratios",
+        observations=n,
     )
     sources_of = _sources(sources, there_a & there_b)
     if sources_of is not None:
-        scores, shares = (
-            _moved(second.scores() - first.scores()),
-            (first.shares + second.shares) / 2,
-        )
+        scores = _moved(second.scores() - first.scores())
+        shares = (first.shares + second.shares) / 2
         bare = replace(_by_source(value, scores, shares, sources_of, level=level), value=value)
     elif n > 1:
         bare = bare.with_error(_jackknife(_moved(second.pulls() - first.pulls())), n - 1)
@@ -353,16 +377,20 @@ def ratio_gap(
         ratio_interval(side, share=False, sources=sources, level=level).interval
         for side, sources in ((a, sources_a), (b, sources_b))
     )
-    value, variance = second.value - first.value, first.se**2 + second.se**2
-    method, n, observations = (
-        "t of two clustered ratios",
-        first.n + second.n,
-        first.observations + second.observations,
-    )
+    value = second.value - first.value
+    variance = first.se**2 + second.se**2
+    method = "t of two clustered ratios"
+    n = first.n + second.n
+    observations = first.observations + second.observations
     if math.isnan(variance):
         reason = first.reason or second.reason
         return Interval(
-            value=value, level=level, n=n, method=method, observations=observations, reason=reason
+            value=value,
+            level=level,
+            n=n,
+            method=method,
+            observations=observations,
+            reason=reason,
         )
 
     parts = first.se**4 / first.df + second.se**4 / second.df

@@ -15,7 +15,12 @@ from karat.stats.results import Interval
 
 
 def pass_hat_k(
-    n: Counts, c: Counts, k: int, *, clusters: Iterable[object] | None = None, level: float = 0.95
+    n: Counts,
+    c: Counts,
+    k: int,
+    *,
+    clusters: Iterable[object] | None = None,
+    level: float = 0.95,
 ) -> Interval:
     """The chance that k fresh attempts at a question all succeed, averaged over questions.
 
@@ -32,12 +37,21 @@ def pass_hat_k(
     """
     chances = _chances(n, c, k, lambda tries, wins: _all_of(wins, tries, k))
     return _averaged(
-        chances, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts"
+        chances,
+        clusters,
+        level=level,
+        method="pass^k",
+        few=f"fewer than {k} attempts",
     )
 
 
 def pass_at_k(
-    n: Counts, c: Counts, k: int, *, clusters: Iterable[object] | None = None, level: float = 0.95
+    n: Counts,
+    c: Counts,
+    k: int,
+    *,
+    clusters: Iterable[object] | None = None,
+    level: float = 0.95,
 ) -> Interval:
     """The chance that at least one of k fresh attempts at a question succeeds, averaged over
     questions.
@@ -51,7 +65,11 @@ def pass_at_k(
     """
     chances = _chances(n, c, k, lambda tries, wins: 1 - _all_of(tries - wins, tries, k))
     return _averaged(
-        chances, clusters, level=level, method="pass@k", few=f"fewer than {k} attempts"
+        chances,
+        clusters,
+        level=level,
+        method="pass@k",
+        few=f"fewer than {k} attempts",
     )
 
 
@@ -104,10 +122,16 @@ def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) 
 
 
 def _averaged(
-    chances: Floats, clusters: Iterable[object] | None, *, level: float, method: str, few: str
+    chances: Floats,
+    clusters: Iterable[object] | None,
+    *,
+    level: float,
+    method: str,
+    few: str,
 ) -> Interval:
     known = ~np.isnan(chances)
-    kept, left_out = chances[known], int(np.count_nonzero(~known))
+    kept = chances[known]
+    left_out = int(np.count_nonzero(~known))
     if clusters is None:
         over = t_interval(kept, level=check_level(level), observations=chances.size)
     else:
@@ -122,7 +146,9 @@ def _averaged(
         )
         method = f"{method}, clustered"
 
-    reason = f"{left_out} of {chances.size} questions have {few}" if left_out else over.reason
+    reason = over.reason
+    if left_out:
+        reason = f"{left_out} of {chances.size} questions have {few}"
     return replace(
         over,
         low=max(over.low, 0.0),  # this argument order keeps NaN

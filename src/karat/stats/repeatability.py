@@ -28,7 +28,12 @@ class SameVerdict(Struct, frozen=True, kw_only=True):
 
 
 def same_verdict(
-    value: float, se: float, df: float, *, agent_variance: float = math.nan, level: float = 0.95
+    value: float,
+    se: float,
+    df: float,
+    *,
+    agent_variance: float = math.nan,
+    level: float = 0.95,
 ) -> SameVerdict:
     """The chance that a repeat gives the same verdict: a difference with the same sign, or again
     none.
@@ -105,7 +110,8 @@ def same_verdict(
 def _same(value: float, bar: float, *, noise: float, variance: float, prior: float) -> float:
     """The chance of the same verdict if true effects have the variance `prior` around 0."""
     kept = (prior + noise - variance) / (prior + noise)
-    mean, sd = kept * abs(value), math.sqrt(variance * (1 + kept))
+    mean = kept * abs(value)
+    sd = math.sqrt(variance * (1 + kept))
     if sd == 0:
         return 1.0
     above = float(special.ndtr((mean - bar) / sd))

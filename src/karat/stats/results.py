@@ -29,7 +29,12 @@ class Interval:
         """The same estimate with Student's interval of this error."""
         reach = t_quantile(0.5 + self.level / 2, df) * se
         return replace(
-            self, se=se, low=self.value - reach, high=self.value + reach, df=df, reason=reason
+            self,
+            se=se,
+            low=self.value - reach,
+            high=self.value + reach,
+            df=df,
+            reason=reason,
         )
 
 

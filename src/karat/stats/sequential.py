@@ -86,13 +86,11 @@ def sequential_p(z: float, n: int, horizon: int) -> float:
         return math.nan
     c = abs(z) * math.sqrt(n / horizon)
     if c < 1:
+        if c == 0:
+            return 1.0
         terms = (
-            (
-                (-1) ** k / (2 * k + 1) * math.exp(-(((2 * k + 1) * math.pi / c) ** 2) / 8)
-                for k in range(4)
-            )
-            if c
-            else ()
+            (-1) ** k / (2 * k + 1) * math.exp(-(((2 * k + 1) * math.pi / c) ** 2) / 8)
+            for k in range(4)
         )
         return 1 - 4 / math.pi * math.fsum(terms)
 
@@ -145,13 +143,15 @@ def sequential_look(
     """
     values = columns("differences", differences)
     values = values[np.isfinite(values)]
-    n, c = values.size, stopping_boundary(alpha)
+    n = values.size
+    c = stopping_boundary(alpha)
     if n > horizon:
         raise ValueError(f"horizon: must be at least the {n} questions answered, got {horizon}")
     for name, number in (("scale", scale), ("margin", margin)):
         if number is not None and not number > 0:
             raise ValueError(f"{name}: must be above 0, got {number:g}")
-    mean, sd = centred_mean(values), sample_sd(values)
+    mean = centred_mean(values)
+    sd = sample_sd(values)
     decision: Decision | None = None
     reason = None
     z = low = high = p = math.nan
@@ -217,7 +217,8 @@ def _normal_t(values: Floats) -> float:
     """The t statistic of the mean, as the normal quantile of the same probability; infinite for
     equal values.
     """
-    mean, sd = centred_mean(values), sample_sd(values)
+    mean = centred_mean(values)
+    sd = sample_sd(values)
     if sd > 0:
         t = abs(mean) * math.sqrt(values.size) / sd
     elif mean:
@@ -229,7 +230,11 @@ def _normal_t(values: Floats) -> float:
 
 
 def _repeated_interval(
-    mean: float, sd: float, n: int, horizon: int, c: float
+    mean: float,
+    sd: float,
+    n: int,
+    horizon: int,
+    c: float,
 ) -> tuple[float, float]:
     tail = special.ndtr(-c * math.sqrt(horizon / n))
     if sd > 0:

@@ -39,7 +39,11 @@ ShareMethod = Literal[
 
 
 def proportion_interval(
-    k: Counts, n: Counts, *, method: ShareMethod = "wilson", level: float = 0.95
+    k: Counts,
+    n: Counts,
+    *,
+    method: ShareMethod = "wilson",
+    level: float = 0.95,
 ) -> Interval:
     """The share k of n, with an interval that stays inside [0, 1].
 
@@ -83,7 +87,8 @@ def proportion_interval(
 
         return replace(interval, reason=reason)
 
-    successes, size = right[0], tries[0]
+    successes = right[0]
+    size = tries[0]
     if size == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
     share = successes / size
@@ -126,7 +131,8 @@ def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
 
 
 def _wilson_corrected(share: float, n: float, level: float) -> tuple[float, float]:
-    z, complement = z_quantile(0.5 + level / 2), 1 - share
+    z = z_quantile(0.5 + level / 2)
+    complement = 1 - share
 
     def bound(towards: int) -> float:
         inner = z * z + towards * 2 - 1 / n + 4 * share * (n * complement - towards)
@@ -163,7 +169,8 @@ def _flat_prior(share: float, n: float, level: float) -> tuple[float, float]:
 
 def clopper_pearson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     """The exact interval of a share at a real-valued n > 0."""
-    k, failures = n * share, n * (1 - share)
+    k = n * share
+    failures = n * (1 - share)
     if share <= 0:
         low = 0.0
     else:
@@ -232,7 +239,8 @@ def share_interval(
     wrong = groups.values[np.isfinite(groups.values) & (groups.values != 0) & (groups.values != 1)]
     if wrong.size:
         raise ValueError(f"values: must be 0 or 1, got {wrong[0]:g}")
-    size, missing = groups.values.size, groups.missing
+    size = groups.values.size
+    missing = groups.missing
     if sources is None:
         origins = None
     else:
@@ -240,7 +248,12 @@ def share_interval(
 
     means = groups.means
     return share_of_means(
-        means, origins, observations=size, missing=missing, level=level, method=method
+        means,
+        origins,
+        observations=size,
+        missing=missing,
+        level=level,
+        method=method,
     )
 
 
@@ -258,7 +271,10 @@ def share_of_means(
     """
     if missing or clusters is None:
         over = t_interval(
-            means, level=check_level(level), observations=observations, missing=missing
+            means,
+            level=check_level(level),
+            observations=observations,
+            missing=missing,
         )
     else:
         over = replace(clustered_mean(means, clusters, level=level), observations=observations)
@@ -332,7 +348,11 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
         )
 
     return HypothesisTest(
-        statistic=float(k), p=min(1.0, max(p, math.ulp(0.0))), n=n, method=method, value=k / n
+        statistic=float(k),
+        p=min(1.0, max(p, math.ulp(0.0))),
+        n=n,
+        method=method,
+        value=k / n,
     )
 
 
@@ -390,10 +410,16 @@ def newcombe(
         method, method
     )
     named += ", at effective n" if clustered else ""
-    size, seen = first.n + second.n, first.observations + second.observations
+    size = first.n + second.n
+    seen = first.observations + second.observations
     if math.isnan(first.value) or math.isnan(second.value):
         return Interval(
-            value=math.nan, level=level, n=size, method=named, observations=seen, reason="no trials"
+            value=math.nan,
+            level=level,
+            n=size,
+            method=named,
+            observations=seen,
+            reason="no trials",
         )
 
     value = first.value - second.value
@@ -421,7 +447,12 @@ def newcombe(
 
 
 def newcombe_paired(
-    both: int, first: int, second: int, neither: int, *, level: float = 0.95
+    both: int,
+    first: int,
+    second: int,
+    neither: int,
+    *,
+    level: float = 0.95,
 ) -> Interval:
     """How much higher the first share is than the second, when the same questions were asked under
     both.
@@ -443,13 +474,12 @@ def newcombe_paired(
         whole(name, count)
         for name, count in zip(named, (both, first, second, neither), strict=True)
     )
-    n, method = a + b + c + d, "newcombe paired score"
+    n = a + b + c + d
+    method = "newcombe paired score"
     if n == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no questions")
-    left, right = (
-        proportion_interval(a + b, n, level=level),
-        proportion_interval(a + c, n, level=level),
-    )
+    left = proportion_interval(a + b, n, level=level)
+    right = proportion_interval(a + c, n, level=level)
     margins = float(a + b) * (c + d) * (a + c) * (b + d)
     if margins > 0:
         phi = (a * d - b * c) / math.sqrt(margins)

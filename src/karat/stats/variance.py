@@ -19,8 +19,10 @@ from karat.sums import exact_sum
 
 def reml_of_two(groups: Groups) -> tuple[float, float]:
     """(between, within) by restricted maximum likelihood, profiled over λ = between/within."""
-    counts, means = groups.counts.astype(float), groups.means
-    ss_within, size = float(groups.squares.sum()), groups.values.size
+    counts = groups.counts.astype(float)
+    means = groups.means
+    ss_within = float(groups.squares.sum())
+    size = groups.values.size
     if not ss_within > 0:  # no answers differ: only the means are left
         return sample_sd(means) ** 2, 0.0
 
@@ -41,7 +43,8 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
     high = float(grid[min(200, best + 1)])
     share = (math.sqrt(5) - 1) / 2
     for _ in range(80):
-        left, right = high - share * (high - low), low + share * (high - low)
+        left = high - share * (high - low)
+        right = low + share * (high - low)
         if deviance(left) < deviance(right):
             high = right
         else:
@@ -124,7 +127,8 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
 
     below = group(values, list(zip(question, answer, strict=True)))
     above = group(below.means, [label[0] for label in below.labels if isinstance(label, tuple)])
-    answers, verdicts = above.counts.astype(np.float64), below.counts.astype(np.float64)
+    answers = above.counts.astype(np.float64)
+    verdicts = below.counts.astype(np.float64)
     df = (len(answers) - 1, len(verdicts) - len(answers), values.size - len(verdicts))
     # Σ 1/J over the answers to a question
     inverses = summed_by(above.codes, 1 / verdicts, len(answers))
@@ -292,7 +296,8 @@ def between_sd(
     """
     groups = group(values, clusters)
     check_level(level)
-    n, method = len(groups.labels), "sd of question means"
+    n = len(groups.labels)
+    method = "sd of question means"
     if groups.missing or n < 2:
         missing = f"{groups.missing} of {groups.values.size} values are missing"
         reason = missing if groups.missing else "needs two questions"
@@ -382,8 +387,11 @@ def variance_components(
         else:
             named = list(answer)
 
-        data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
-        reason = f"{missing} of {y.size} values are missing" if missing else data.unknowable
+        data = nested(y, question, named)
+        missing = int(np.count_nonzero(~np.isfinite(y)))
+        reason = data.unknowable
+        if missing:
+            reason = f"{missing} of {y.size} values are missing"
         if method == "auto":
             method = "anova" if data.balanced else "reml"
         if reason is not None:
@@ -412,16 +420,31 @@ def variance_components(
 
 
 def _unknown(
-    groups: Groups, levels: int, *, level: float, method: str, reason: str
+    groups: Groups,
+    levels: int,
+    *,
+    level: float,
+    method: str,
+    reason: str,
 ) -> VarianceComponents:
-    n, size = len(groups.labels), groups.values.size
+    n = len(groups.labels)
+    size = groups.values.size
     nothing = Interval(
-        value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
+        value=math.nan,
+        level=level,
+        n=n,
+        method=method,
+        observations=size,
+        reason=reason,
     )
     mean = t_interval(groups.means, level=level, observations=size, missing=groups.missing)
     parts = (nothing,) * levels
     return _result(
-        _Table(math.nan, math.nan, math.nan, (math.nan, math.nan)), mean, parts, parts, icc=nothing
+        _Table(math.nan, math.nan, math.nan, (math.nan, math.nan)),
+        mean,
+        parts,
+        parts,
+        icc=nothing,
     )
 
 
@@ -486,8 +509,10 @@ class _Table(NamedTuple):
 
 
 def _components(groups: Groups, method: str, level: float) -> VarianceComponents:
-    n, size = len(groups.labels), groups.values.size
-    grand, df = centred_mean(groups.values), (float(n - 1), float(size - n))
+    n = len(groups.labels)
+    size = groups.values.size
+    grand = centred_mean(groups.values)
+    df = (float(n - 1), float(size - n))
     table = pivot = _Table(
         ms_between=float(np.sum(groups.counts * (groups.means - grand) ** 2)) / df[0],
         ms_within=float(groups.squares.sum()) / df[1],
@@ -500,7 +525,8 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
         harmonic = n / float(np.sum(1 / groups.counts))
         pivot = table._replace(ms_between=harmonic * sample_sd(groups.means) ** 2, n0=harmonic)
 
-    between, within = (table.ms_between - table.ms_within) / table.n0, table.ms_within
+    between = (table.ms_between - table.ms_within) / table.n0
+    within = table.ms_within
     if method == "reml":
         between, within = reml_of_two(groups)
     reason = None if table.ms_within > 0 or table.ms_between > 0 else "all values are equal"
@@ -563,7 +589,8 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
     """Williams–Tukey for the variance between, chi-squared within, Searle's F for the ICC."""
     within = _chi_squared_bounds(table.ms_within, table.df[1], level)
     small, large = _chi_squared_bounds(table.ms_between, table.df[0], level)
-    n0, ratio = table.n0, table.ratio
+    n0 = table.n0
+    ratio = table.ratio
     if not math.isfinite(ratio):
         between, low, high = (
             (small / n0, large / n0),
@@ -602,7 +629,12 @@ def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float
 
 
 def _three(
-    data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int
+    data: Nested,
+    parts: tuple[float, ...],
+    *,
+    method: str,
+    level: float,
+    size: int,
 ) -> VarianceComponents:
     # Mean squares of questions over those of answers; they have no F if counts are unequal
     answers, verdicts = (
@@ -616,7 +648,9 @@ def _three(
         df=(float(data.df[0]), float(data.df[1])),
     )
 
-    total, shares, table = exact_sum(parts), _shares(parts), table_of_three
+    total = exact_sum(parts)
+    shares = _shares(parts)
+    table = table_of_three
     reason = "all values are equal" if math.isnan(shares[0]) else None
     possible = np.maximum(pivotal_parts(data), 0.0)
     if reason is None:
@@ -630,7 +664,12 @@ def _three(
         low, high = np.quantile(points, (0.5 - level / 2, 0.5 + level / 2)).tolist()
         why = reason or ("it is the same at every point of the interval" if low == high else None)
         interval = Interval(
-            value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            n=data.df[0] + 1,
+            method=method,
         )
         return replace(interval, observations=size, reason=why)
 

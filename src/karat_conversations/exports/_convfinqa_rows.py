@@ -200,7 +200,9 @@ class _Place(msgspec.Struct, frozen=True):
             return self.score.detail["actual"]
         if self.reply is None:
             return None
-        return self.reply.text if self.reply.answer is None else self.reply.answer
+        if self.reply.answer is None:
+            return self.reply.text
+        return self.reply.answer
 
     @property
     def right(self) -> bool | None:
@@ -256,13 +258,17 @@ def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
     """One row per declared turn, in order."""
     rows = []
     for place in _places(trial, shown):
-        score, reply, failure = place.score, place.reply, place.trial.failure
+        score = place.score
+        reply = place.reply
+        failure = place.trial.failure
         detail: Row = {}
         labels: Mapping[str, str] = {}
         if score is not None:
-            detail, labels = score.detail, score.labels
+            detail = score.detail
+            labels = score.labels
 
-        values, golden = place.values, place.turn.golden
+        values = place.values
+        golden = place.turn.golden
         # A turn that was never reached is wrong; for an answer without a score it is unknown.
         unknown = place.trial.answer is not None or golden is None or (place.text and place.reached)
         unscored = None if unknown else False
@@ -344,19 +350,25 @@ def in_numbers(text: object) -> str | None:
         value = None
 
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
-        return None if text is None else str(text)
+        if text is None:
+            return None
+        return str(text)
     return formats.raw(value.number)
 
 
 def _total(parts: Sequence[float | None]) -> float | None:
     """Of the known values; None if there are none."""
     there = [part for part in parts if part is not None]
-    return in_order(there) if there else None
+    if there:
+        return in_order(there)
+    return None
 
 
 def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     """The conversation, from its turns."""
-    answer, failure, metadata = trial.answer, trial.failure, trial.sample.metadata
+    answer = trial.answer
+    failure = trial.failure
+    metadata = trial.sample.metadata
     broken = failure is not None
     ended = None
     if answer is not None and answer.started is not None and answer.seconds is not None:
@@ -410,7 +422,10 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
         elif place.values.get("numerical"):
             cause = WITHIN
         else:
-            labels = {} if place.score is None else place.score.labels
+            if place.score is None:
+                labels = {}
+            else:
+                labels = place.score.labels
             cause = labels.get("diagnosis") or "wrong_answer"
 
         failure = place.trial.failure
@@ -532,7 +547,12 @@ def typed(values: Mapping[str, Any], neutral: Mapping[str, Any]) -> Row:
 
 
 def trace_of(
-    trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequence[Row], *, began: str
+    trial: TrialRecord,
+    row: Row,
+    turns: Sequence[Row],
+    errors: Sequence[Row],
+    *,
+    began: str,
 ) -> Row:
     """The whole conversation. `row`, `turns`, `errors`: its rows in the tables. `began`: when the
     run did.
@@ -569,7 +589,10 @@ def trace_of(
 
 
 def _turns(
-    trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str
+    trial: TrialRecord,
+    turns: Sequence[Row],
+    errors: Sequence[Row],
+    start: str,
 ) -> list[Row]:
     contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     spent = 0.0
@@ -581,7 +604,8 @@ def _turns(
             reply = None
 
         milliseconds = reply.milliseconds if reply is not None else None
-        before, spent = spent, spent + (milliseconds or 0.0)
+        before = spent
+        spent += milliseconds or 0.0
         values = {**cells, "expected_answer": _number(cells["expected_answer"])}
         if reply is not None:
             calls = reply.tool_calls
@@ -650,7 +674,9 @@ def _number(text: str | None) -> float | int | str | None:
 
     if value != value or text is None:
         return text
-    return int(text) if text.strip().lstrip("+-").isdigit() else value
+    if text.strip().lstrip("+-").isdigit():
+        return int(text)
+    return value
 
 
 def _after(start: str, **length: float) -> str | None:

@@ -265,7 +265,8 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> R
     if conditions and not right:
         cost, known = None, True
     elif spent and right:
-        cost, known = sum(spent) / right, len(spent) == len(conditions)
+        cost = sum(spent) / right
+        known = len(spent) == len(conditions)
         known = known and not any(condition.cost.tokens_unknown for condition in conditions)
 
     return {
@@ -393,12 +394,16 @@ class Convfinqa:
         shown = Shown("", "", None)
         if part is not None:
             shown = Shown(
-                part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right
+                part.scorer,
+                part.scoring,
+                matcher_of(run, part.scorer, part.scoring),
+                part.right,
             )
 
         for name, columns in _TABLES.items():
             yield name, _written(columns, (), head=True)
-        totals, validated = Totals(), False
+        totals = Totals()
+        validated = False
         for trial in trials(run, summary):
             # The trial's id, as a file name; None if it was not run
             if trial.answer is not None:

@@ -74,12 +74,14 @@ class _Count:
         self.dialects: set[Dialect] = set()
 
     def add(self, trial: TrialRecord, rows: list[Row]) -> None:
-        name, table = trial.sample.id, trial.sample.detail.get("table") or None
+        name = trial.sample.id
+        table = trial.sample.detail.get("table") or None
         dialect: Dialect = "finqa" if trial.sample.detail.get("dialect") == "finqa" else "convfinqa"
         self.dialects.add(dialect)
         self._weights[name] = trial.sample.weight
         for turn, row in zip(trial.sample.turns, rows, strict=True):
-            golden, program = turn.detail.get("program"), row["predicted_program"]
+            golden = turn.detail.get("program")
+            program = row["predicted_program"]
             if not golden:
                 self._ungolden += 1
                 continue
@@ -103,7 +105,8 @@ class _Count:
                 rights[name] = rights.get(name, 0) + right
 
     def accuracies(self, level: float) -> dict[str, object]:
-        counts, weights = list(self._turns.values()), [self._weights[name] for name in self._turns]
+        counts = list(self._turns.values())
+        weights = [self._weights[name] for name in self._turns]
         rates: dict[str, object] = {}
         for metric, rights in self._right.items():
             sums = Sums.of([rights[name] for name in self._turns], counts, weights=weights)

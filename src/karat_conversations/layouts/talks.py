@@ -86,7 +86,12 @@ class Talks:
     """Conversations in cells, in columns or in rows; lists of questions in a row."""
 
     def laid_out(
-        self, rows: Rows, named: Collection[str], *, agent: str | None, whole: bool
+        self,
+        rows: Rows,
+        named: Collection[str],
+        *,
+        agent: str | None,
+        whole: bool,
     ) -> Rows:
         """The rows with each conversation in the column `messages`, and with a row for each of the
         questions that a row lists.
@@ -105,7 +110,9 @@ class Talks:
                 if keys is not None:
                     names.setdefault(str(message[keys[0]]))
 
-        return [*names] if 1 < len(names) <= _MOST_SPEAKERS else []
+        if 1 < len(names) <= _MOST_SPEAKERS:
+            return [*names]
+        return []
 
     def unasked(self, columns: Mapping[str, Column]) -> str | None:
         """That rows are messages of people, without an assistant."""
@@ -189,7 +196,10 @@ def _with(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
 
 
 def _in_cells(
-    rows: Rows, columns: Mapping[str, Column], agent: str | None, whole: bool
+    rows: Rows,
+    columns: Mapping[str, Column],
+    agent: str | None,
+    whole: bool,
 ) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
         known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
@@ -223,7 +233,10 @@ def _in_cells(
 def _messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[Message]:
     """The messages in a cell, also if only the column's name says that it is a conversation."""
     said = messages_in(value, agent=agent)
-    listed = parsed(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        listed = parsed(value)
+    else:
+        listed = value
     if said or not isinstance(listed, list) or not listed or not is_of_turns(path):
         return said
     if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
@@ -235,7 +248,9 @@ def _messages_under(value: object, path: str, agent: str | None, whole: bool) ->
             return []
         pairs = zip(names, listed, strict=True)
         said = [{"role": name, "content": text} for name, text in pairs]
-        return said if agent == _ANYONE else with_sides(said, agent, system_answers=True)
+        if agent == _ANYONE:
+            return said
+        return with_sides(said, agent, system_answers=True)
 
     found = []
     for part in listed if whole else ():
@@ -293,7 +308,9 @@ def _written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
         kept = {key: message[key] for key in _BESIDE if key in message}
         found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
 
-    return found if agent == _ANYONE else with_sides(found, agent, system_answers=True)
+    if agent == _ANYONE:
+        return found
+    return with_sides(found, agent, system_answers=True)
 
 
 def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[Message]:
@@ -303,7 +320,9 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
     if isinstance(part, list) and len(part) == 2 and all(isinstance(text, str) for text in part):
         who, text = part
         known = who.strip().lower() in SPEAKING
-        return [{"role": side_of(who) or who, "content": text}] if known else []
+        if known:
+            return [{"role": side_of(who) or who, "content": text}]
+        return []
 
     if not isinstance(part, Mapping):
         return []
@@ -313,7 +332,9 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
     if len(part) == 1:
         ((name, text),) = part.items()
         who = side_of(name)
-        return [{"role": who, "content": text}] if who and isinstance(text, str) else []
+        if who and isinstance(text, str):
+            return [{"role": who, "content": text}]
+        return []
 
     found: list[Message] = []
     columns = [*columns_of([part])]
@@ -369,7 +390,9 @@ def _of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         return [value]
     found: list[Message] = []
     for node in value.values():
-        message = node.get("message") if isinstance(node, Mapping) else None
+        message = None
+        if isinstance(node, Mapping):
+            message = node.get("message")
         if not isinstance(message, Mapping):
             continue
         who, said = cell(message, "author.role"), cell(message, "content.parts")
@@ -422,7 +445,8 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
     for match, said in marks:
         if said.lower() in sides:
             found.append({"role": role, "content": text[begins : match.start()].strip()})
-            begins, role = match.end(), sides[said.lower()]
+            begins = match.end()
+            role = sides[said.lower()]
             if agent == _ANYONE:
                 role = said
 
@@ -461,7 +485,9 @@ def _sides_of_marks(
         elif mark is _TEMPLATE and name == "system":
             sides[name] = "system"
 
-    return sides | sides_of(names) if in_turn else sides
+    if in_turn:
+        return sides | sides_of(names)
+    return sides
 
 
 # --- a column a turn --------------------------------------------------------------------------
@@ -472,9 +498,10 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
     sides: dict[str, dict[str, str]] = {}  # of each number: side → column
     for path in sorted(columns, key=lambda path: _NUMBERED.fullmatch(path) is None):
         match = _NUMBERED.fullmatch(path)
-        number = "1" if match is None else match[2].lstrip("0") or "0"
+        number = "1"
         stems = [path]
         if match is not None:
+            number = match[2].lstrip("0") or "0"
             # What a name says besides its number: all, what follows the number, what precedes it
             before = "_".join(word for word in words_of(match[1]) if word not in _COUNTED)
             names = (f"{before}_{match[3]}".strip("_"), match[3], before)
@@ -490,8 +517,9 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
     turns = [turn for turn in turns if len(turn) == 2]
     if len(turns) < 2:
         return None
-    used, chats = {path for turn in turns for path in turn.values()}, []
-    for number, row in rows.rows:
+    used = {path for turn in turns for path in turn.values()}
+    chats = []
+    for place, row in rows.rows:
         messages = []
         for turn in turns:
             for side in ("user", "assistant"):
@@ -499,7 +527,7 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
                     messages.append({"role": side, "content": row[turn[side]]})
 
         others = {key: value for key, value in row.items() if key not in used}
-        chats.append((number, {**others, MESSAGES: messages}))
+        chats.append((place, {**others, MESSAGES: messages}))
 
     return _with(rows, chats, "a row: the turns of a conversation")
 
@@ -573,7 +601,9 @@ def _by_conversation(
     """
     groups: dict[object, list[tuple[int, Row, Message]]] = {}
     for number, row, message in said:
-        name = None if named is None else str(row.get(named))
+        name = None
+        if named is not None:
+            name = str(row.get(named))
         groups.setdefault(name, []).append((number, row, message))
 
     chats: list[tuple[int, Row]] = []
@@ -753,7 +783,10 @@ def turns_apart(rows: Rows) -> Rows | None:
         turns: list[tuple[int, Row]] = []
         for number, row in rows.rows:
             named = next(iter(with_role(row, "conversation", "id")), None)
-            name = row[named] if named is not None else str(number)
+            if named is not None:
+                name = row[named]
+            else:
+                name = str(number)
             beside = {key: value for key, value in row.items() if key not in (path, named)}
             for place, entry in enumerate(_entries(row, path)):
                 turn = {**beside, "turn": place, **entry, "conversation_id": name}
@@ -794,7 +827,10 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
                 continue
 
             question = {"role": "user", "content": cell(entry, asked)}
-            chat = [] if is_empty(question["content"]) else [*before, question]
+            if is_empty(question["content"]):
+                chat = []
+            else:
+                chat = [*before, question]
             yield number, {**beside, **_without(entry, asked), MESSAGES: chat}
             before += _pair(entry, _ASKED, _ANSWERED) or [question]
 

@@ -193,7 +193,10 @@ def step_forms(steps: Sequence[Step], setting: Setting) -> list[Form] | None:
     """What each step computes, in order; None if one divides by an identical zero."""
     forms: list[Form] = []
     for step in steps:
-        form = _row(step, setting) if step.operation in TABLE else _combine(step, forms, setting)
+        if step.operation not in TABLE:
+            form = _combine(step, forms, setting)
+        else:
+            form = _row(step, setting)
         if form is None:
             return None
         forms.append(form)
@@ -233,7 +236,10 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
 
 
 def combine(
-    operation: str, left: Rational, right: Rational, exponent: int | None = None
+    operation: str,
+    left: Rational,
+    right: Rational,
+    exponent: int | None = None,
 ) -> Rational | None:
     """One operation on two functions; None if it divides by an identical zero."""
     a, b, m = left

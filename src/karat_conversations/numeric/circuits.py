@@ -58,7 +58,8 @@ class Circuit:
 
     def below(self, slot: int) -> set[int]:
         """The slot, and all that its value is computed from."""
-        slots, first = {slot}, len(self.values)
+        slots = {slot}
+        first = len(self.values)
         for at in range(slot, first - 1, -1):
             if at in slots:
                 slots |= {self.gates[at - first].left, self.gates[at - first].right}
@@ -193,7 +194,8 @@ class _Layer:
         return len(self.values) - 1
 
     def gate_all(self, steps: Sequence[Step]) -> None:
-        literals, sources = iter(self._arguments), iter(self.sources)
+        literals = iter(self._arguments)
+        sources = iter(self.sources)
         for step in steps:
             if step.operation in TABLE:
                 self.of_step.append(next(sources)[0])

@@ -43,7 +43,8 @@ def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
     replaced in each place alone and in all at once. A `const_` that is in the table counts as a
     literal. A bare-number program is replaced as a whole.
     """
-    circuit, document = turn.circuit, turn.document
+    circuit = turn.circuit
+    document = turn.document
     if circuit is None or document is None or not turn.readings or not len(document.numbers):
         return None
     evidence = _one_exchanged(turn, circuit, document, {})
@@ -52,7 +53,10 @@ def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
             -MOST_SUBSTITUTED:
         ]:
             evidence = _one_exchanged(
-                turn, circuit, document, dict.fromkeys(earlier.slots, earlier.answer)
+                turn,
+                circuit,
+                document,
+                dict.fromkeys(earlier.slots, earlier.answer),
             )
             if evidence is not None:
                 return {**evidence, "turn": earlier.turn, "answer": earlier.answer}
@@ -61,7 +65,10 @@ def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
 
 
 def _one_exchanged(
-    turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]
+    turn: TurnFacts,
+    circuit: Circuit,
+    document: Document,
+    given: Mapping[int, float],
 ) -> Found:
     import numpy as np
 
@@ -197,7 +204,9 @@ def _tampered(
 
         gates[at] = gate
 
-    table = turn.document.table if turn.document else None
+    table = None
+    if turn.document:
+        table = turn.document.table
     for slot, step in circuit.sources:
         for operation in sorted(TABLE - {step.operation}):
             value = table_value(step, operation, table)
@@ -287,7 +296,8 @@ def _unanswered(turn: TurnFacts, _history: History) -> Found:
 
 
 def _unreadable(turn: TurnFacts, _history: History) -> Found:
-    golden, answer = turn.golden, turn.answer
+    golden = turn.golden
+    answer = turn.answer
     if golden is None or answer is None:
         if golden is None and answer is None:
             side = "both"
@@ -329,14 +339,16 @@ def _scale(turn: TurnFacts, _history: History) -> Found:
 
 
 def _sign(turn: TurnFacts, _history: History) -> Found:
-    golden, number = turn.golden_number, turn.number
+    golden = turn.golden_number
+    number = turn.number
     if golden is None or number is None or not near(abs(golden), abs(number)):
         return None
     return {"expected": golden, "answer": number}
 
 
 def _scale_and_sign(turn: TurnFacts, _history: History) -> Found:
-    golden, number = turn.golden_number, turn.number
+    golden = turn.golden_number
+    number = turn.number
     if golden is None or number is None:
         return None
     return _off_by_power(abs(golden), abs(number))
@@ -403,7 +415,8 @@ def _rounding(turn: TurnFacts, _history: History) -> Found:
 
     An executed golden answer is exact; only a printed one was rounded to its digits.
     """
-    golden, answer = turn.golden, turn.answer
+    golden = turn.golden
+    answer = turn.answer
     if (
         golden is None
         or answer is None
@@ -417,7 +430,8 @@ def _rounding(turn: TurnFacts, _history: History) -> Found:
     printed = isinstance(turn.expected, str) and (
         executed is None or executed.number != golden.number
     )
-    of_golden, of_answer = decimals(golden) if printed else None, decimals(answer)
+    of_golden = decimals(golden) if printed else None
+    of_answer = decimals(answer)
     if of_answer is None:
         return None
     for reading in turn.readings:
@@ -457,7 +471,8 @@ def _reciprocal(turn: TurnFacts, _history: History) -> Found:
 
 def _ratio_vs_change(turn: TurnFacts, _history: History) -> Found:
     """Off by exactly 1, if the golden program divides or is unknown."""
-    golden, circuit = turn.golden_number, turn.circuit
+    golden = turn.golden_number
+    circuit = turn.circuit
     if circuit is not None and not any(gate.operation == "divide" for gate in circuit.gates):
         return None
     for reading in turn.likely_readings if golden is not None else ():
@@ -470,7 +485,8 @@ def _ratio_vs_change(turn: TurnFacts, _history: History) -> Found:
 
 def _power_of_ten(turn: TurnFacts, _history: History) -> Found:
     """Off by a power of ten that people do not use as a scale: 10, 10,000 …"""
-    golden, number = turn.golden_number, turn.number
+    golden = turn.golden_number
+    number = turn.number
     if not golden or not number or not 0 < abs(number / golden) < math.inf:
         return None
     factor = 10.0 ** round(math.log10(abs(number / golden)))
@@ -526,7 +542,8 @@ def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
     Constants may scale the change.
     """
     first = len(circuit.values)
-    slot, relative = circuit.root, False
+    slot = circuit.root
+    relative = False
     while slot >= first and (gate := circuit.gates[slot - first]).operation in {
         "divide",
         "multiply",
@@ -547,7 +564,8 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
 
     A level's change is the one from another number in its row or column of the table.
     """
-    circuit, golden = turn.circuit, turn.golden_number
+    circuit = turn.circuit
+    golden = turn.golden_number
     if circuit is not None and turn.readings:
         slots = circuit.run()
     else:
@@ -585,7 +603,8 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
     levels = _changed(circuit)
     if levels is None:
         return None
-    new, old = slots[levels[0]], slots[levels[1]]
+    new = slots[levels[0]]
+    old = slots[levels[1]]
     for level in (new, old):
         evidence = _is_slot(level, turn)
         if evidence is not None:
@@ -608,7 +627,9 @@ def _quotient(above: float, below: float) -> float:
 
 def _literal_operand(turn: TurnFacts, _history: History) -> Found:
     """For a bare-number program: the answer is, digit for digit, another number of the report."""
-    circuit, document, number = turn.circuit, turn.document, turn.number
+    circuit = turn.circuit
+    document = turn.document
+    number = turn.number
     if (
         circuit is None
         or circuit.computes
@@ -640,7 +661,9 @@ def _own_program(turn: TurnFacts, history: History) -> tuple[float, float, float
     if turn.stated is None or turn.program is None:
         return None
     earlier = [(past.program, past.expected, past.actual) for past in history]
-    table = turn.document.table if turn.document is not None else None
+    table = None
+    if turn.document is not None:
+        table = turn.document.table
     unit = turn.unit if isinstance(turn.unit, str) else None
     chain = compare_programs(
         turn.program,

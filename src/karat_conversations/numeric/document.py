@@ -169,7 +169,8 @@ def _in_text(text: str) -> list[tuple[float, int]]:
     numbers = []
     for match in _NUMBER.finditer(text):
         start, end = match.span()
-        before, behind = text[max(0, start - 4) : start], text[end : end + 2]
+        before = text[max(0, start - 4) : start]
+        behind = text[end : end + 2]
         if behind[:1].isalpha() or before[-1:].isalnum() or before[-1:] in _CUT_OFF:
             continue
         digits = match[0]

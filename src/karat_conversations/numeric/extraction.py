@@ -71,11 +71,16 @@ def stated(
         if inside is None or inside.answer is None:
             return Stated(answer, unit, program or None, "reply", None)
         return Stated(
-            inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span
+            inside.answer,
+            unit or inside.unit,
+            program or inside.program,
+            inside.how,
+            inside.span,
         )
 
     extracted = (take or extract)(text)
-    unit, program = unit or extracted.unit, program or extracted.program
+    unit = unit or extracted.unit
+    program = program or extracted.program
     words = text.strip()
     if extracted.answer is None and extracted.span is None and words:
         return Stated(words[:_LONGEST], unit, program, "none", None)
@@ -83,7 +88,11 @@ def stated(
 
 
 def extract(
-    text: str, how: How = "json", pattern: str | None = None, *, question: str = ""
+    text: str,
+    how: How = "json",
+    pattern: str | None = None,
+    *,
+    question: str = "",
 ) -> Extracted:
     """The answer in an agent's text, and the span of the text that it was taken from.
 
@@ -147,7 +156,11 @@ def extract(
             for number in reversed(quantities(text)):
                 if not (number.remark and may_be_a_year(number)):
                     return Extracted(
-                        number.answer, None, None, "last_number", (number.start, number.end)
+                        number.answer,
+                        None,
+                        None,
+                        "last_number",
+                        (number.start, number.end),
                     )
 
             return Extracted(None, None, None, "last_number", None)
@@ -178,7 +191,8 @@ def _from_json(text: str) -> Extracted:
     marks = [mark.start() for mark in re.finditer("```", text)]
     ends = marks[1::2]
     starts = marks[::2]
-    ends = ends if len(marks) % 2 == 0 else [*ends, len(text)]
+    if len(marks) % 2 != 0:
+        ends = [*ends, len(text)]
 
     best: tuple[tuple[bool, bool, int], dict[str, object], int] | None = None
     for fields, start, end in _objects(text):
@@ -206,7 +220,8 @@ _READINGS = 32
 
 def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
     """The outermost JSON objects, from left to right, with their start and end."""
-    at, left = 0, _READINGS * len(text)
+    at = 0
+    left = _READINGS * len(text)
     while left > 0 and (opening := _OPENING.search(text, at)):
         start = opening.start()
         try:

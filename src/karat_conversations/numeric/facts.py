@@ -81,7 +81,8 @@ class TurnFacts:
     @cached_property
     def numerical(self) -> bool:
         """Whether the answer is numerically right."""
-        golden, number = self.golden_number, self.number
+        golden = self.golden_number
+        number = self.number
         return golden is not None and number is not None and bool(near(golden, number))
 
     @property
@@ -89,7 +90,8 @@ class TurnFacts:
         """Whether the answer is right: numerical, or the same yes or no."""
         if self.numerical:
             return True
-        golden, answer = self.golden, self.answer
+        golden = self.golden
+        answer = self.answer
         return bool(
             golden and answer and golden.boolean is not None and golden.boolean is answer.boolean
         )
@@ -179,7 +181,9 @@ class TurnFacts:
 
     @property
     def _table(self) -> Table | None:
-        return self.document.table if self.document else None
+        if self.document:
+            return self.document.table
+        return None
 
 
 _PERCENT = -2

@@ -119,7 +119,9 @@ def doubts(
                 *_operands(program, excused, page),
             ]
             for answer in (turn.executed, turn.printed) if program.steps else ():
-                result = None if answer is None else parse_value(answer)
+                result = None
+                if answer is not None:
+                    result = parse_value(answer)
                 if result is not None and result.boolean is None:
                     number = abs(Decimal(repr(result.number)))
                     excused |= {number.normalize(_EXACT), number.scaleb(2).normalize(_EXACT)}
@@ -140,7 +142,8 @@ def agreement(executed: object, printed: str) -> Literal["same", "sign", "differ
     >>> agreement(1.42403, "142.4%"), agreement(-0.09709, "10%"), agreement(18770.0, "1877")
     ('same', 'sign', 'differs')
     """
-    value, other = parse_value(executed), parse_value(printed)
+    value = parse_value(executed)
+    other = parse_value(printed)
     if value is None or other is None:
         return None
     if value.boolean is not None or other.boolean is not None:
@@ -148,7 +151,8 @@ def agreement(executed: object, printed: str) -> Literal["same", "sign", "differ
     parts = spelled(printed)
     if parts is None:
         return None
-    stated, number = Decimal(parts.digits), Decimal(repr(value.number)).scaleb(-parts.power, _EXACT)
+    stated = Decimal(parts.digits)
+    number = Decimal(repr(value.number)).scaleb(-parts.power, _EXACT)
     if _prints_as(number, stated):
         return "same"
     return "sign" if _prints_as(-number, stated) else "differs"
@@ -169,7 +173,10 @@ def _prints_as(number: Decimal, stated: Decimal) -> bool:
 
 
 def _executed(
-    turn: GoldenTurn, program: Program, history: History, table: Table | None
+    turn: GoldenTurn,
+    program: Program,
+    history: History,
+    table: Table | None,
 ) -> Iterator[Doubt]:
     # a number or a bool: "yes" and "no" are the official mode's
     value = execute(program, table=table, history=history)
@@ -286,13 +293,15 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
 
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
             continue
-        reason, evidence = "operand_not_found", dict[str, object](operand=argument.text[:40])
+        reason = "operand_not_found"
+        evidence = dict[str, object](operand=argument.text[:40])
         for name, cell in (
             ("cell_sign", page.with_other_sign(forms)),
             ("cell_scale", page.without_point(forms[0])),
         ):
             if cell is not None:
-                reason, evidence = name, evidence | cell._asdict() | {"value": float(cell.value)}
+                reason = name
+                evidence = evidence | cell._asdict() | {"value": float(cell.value)}
                 break
 
         by_reason.setdefault(reason, {})[argument.text] = evidence

@@ -109,7 +109,8 @@ class _Lines:
         at = self._past_space(at + (self.minus | self.bracket))
         at = self._past_space(at + self._is(at, "$"))
         unsigned = ~(self.minus | self.bracket)
-        sign, bracket = unsigned & self._is(at, "-"), unsigned & self._is(at, "(")
+        sign = unsigned & self._is(at, "-")
+        bracket = unsigned & self._is(at, "(")
         self.bracket |= bracket
         self.minus |= sign | self.bracket
         self.first = self._past_space(at + (sign | bracket))
@@ -307,7 +308,8 @@ def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> Non
         _decimals(texts[left[index]]) for index in np.flatnonzero(is_plain).tolist()
     ]
     for index in np.flatnonzero(~is_plain).tolist():
-        row, text = int(where[index]), texts[left[index]]
+        row = int(where[index])
+        text = texts[left[index]]
         parts = spelled(text)
         if parts is None:
             columns.boolean[row] = BOOLEANS.get(" ".join(text.split()).lower(), NO_BOOLEAN)
@@ -363,8 +365,10 @@ def match_many(
     >>> found["numerical"].tolist(), found["general"].tolist(), found["unreadable"].tolist()
     ([True, False, False], [True, False, True], [None, 'actual', None])
     """
-    e, a = read(expected), read(actual)
-    n, forms = e.number.size, e
+    e = read(expected)
+    a = read(actual)
+    n = e.number.size
+    forms = e
     if printed is not None:
         if len(printed) != n:
             raise ValueError(f"printed: must have the length of expected, {n}, got {len(printed)}")
@@ -408,10 +412,16 @@ def match_many(
 
 
 def _compare(
-    e: Columns, a: Columns, forms: Columns, *, units: Units, golden_units: Units
+    e: Columns,
+    a: Columns,
+    forms: Columns,
+    *,
+    units: Units,
+    golden_units: Units,
 ) -> dict[str, NDArray[Any]]:
     numerical = near(e.number, a.number)
-    x, y = abs(e.number), abs(a.number)
+    x = abs(e.number)
+    y = abs(a.number)
     without_sign = near(x, y)
     same = (e.boolean != NO_BOOLEAN) & (e.boolean == a.boolean)
     right = numerical | same
@@ -421,11 +431,15 @@ def _compare(
         alike[row] = same_text(e.raw[row], a.raw[row])
 
     percentage = np.zeros(e.number.size, dtype=np.bool_)
-    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
+    e_percent = e.power == _PERCENT
+    a_percent = a.power == _PERCENT
     at = np.flatnonzero(e_percent != a_percent)
     if at.size:
         percentage[at] = bare(
-            e.number[at], a.number[at], e_percent=e_percent[at], a_percent=a_percent[at]
+            e.number[at],
+            a.number[at],
+            e_percent=e_percent[at],
+            a_percent=a_percent[at],
         )
 
     # Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is
@@ -433,7 +447,8 @@ def _compare(
     exact = cast("Bools", e.number == a.number)
     at = np.flatnonzero((abs(a.number - e.number) < 1.1e-5) & ~exact)
     if at.size:
-        wanted, got = e.number[at] * 1e5, a.number[at] * 1e5
+        wanted = e.number[at] * 1e5
+        got = a.number[at] * 1e5
         exact[at] = np.rint(wanted) == np.rint(got)
         for row in at[_tied(wanted) | _tied(got)].tolist():
             exact[row] = round(float(e.number[row]), 5) == round(float(a.number[row]), 5)

@@ -106,7 +106,8 @@ def match(
     >>> match("3.97%", 3.97).general, match(5, "five").unreadable
     (True, 'actual')
     """
-    e, a = parse_value(expected), parse_value(actual)
+    e = parse_value(expected)
+    a = parse_value(actual)
     if e is None or a is None:
         same = same_text(expected, actual)
         if e is None and a is None:
@@ -131,9 +132,13 @@ def match(
         )
 
     form = expected if printed is None else printed
-    p = e if printed is None else parse_value(printed)
+    if printed is not None:
+        p = parse_value(printed)
+    else:
+        p = e
     same = e.boolean is not None and e.boolean is a.boolean
-    x, y = e.number, a.number
+    x = e.number
+    y = a.number
     numerical = near(x, y)
     without_sign = numerical or near(abs(x), abs(y))
     right = numerical or same
@@ -160,7 +165,8 @@ def right_by(values: Mapping[str, Any], rule: str) -> Any:
     >>> right_by({"numerical": False, "declared": True, "right": False}, "declared")
     True
     """
-    chosen, right = values[rule], values["right"]
+    chosen = values[rule]
+    right = values["right"]
     if chosen is None or isinstance(chosen, bool):
         if chosen is None:
             return chosen
@@ -197,7 +203,8 @@ def bare(e: Any, a: Any, *, e_percent: Any, a_percent: Any) -> Any:
     """Whether one side of two floats or arrays was written with %, and the other is its bare
     number.
     """
-    wanted, got = e * (1 + 99 * e_percent), a * (1 + 99 * a_percent)
+    wanted = e * (1 + 99 * e_percent)
+    got = a * (1 + 99 * a_percent)
     return (e_percent != a_percent) & (abs(wanted) < math.inf) & near(wanted, got)
 
 
@@ -245,7 +252,12 @@ _EXACT = Context(prec=800, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 
 
 def _declared(
-    e: Value, a: Value, p: Value | None, *, declared_unit: str | None, golden_unit: str | None
+    e: Value,
+    a: Value,
+    p: Value | None,
+    *,
+    declared_unit: str | None,
+    golden_unit: str | None,
 ) -> bool:
     texts = [e.text, golden_unit or "", p.text if p is not None else ""]
     if another_currency(texts, [a.text, declared_unit or ""]):

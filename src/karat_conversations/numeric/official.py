@@ -81,7 +81,10 @@ def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
         else:
             steps.append(
                 OfficialStep(
-                    text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip()
+                    text,
+                    parts[0].strip("|").strip(),
+                    arguments[0].strip(),
+                    arguments[1].strip(),
                 )
             )
 
@@ -133,7 +136,10 @@ def official_value(
         return _MALFORMED
     run = _Run(table)
     for step in official_steps(tokens):
-        fault = _MALFORMED if step is None else run.take(step)
+        if step is not None:
+            fault = run.take(step)
+        else:
+            fault = _MALFORMED
         if fault is not None:
             return fault
 
@@ -305,7 +311,8 @@ def official_equivalent(
     their spelling; the symbol of a table operation is its whole step, including the `|` that
     precedes every step but the first.
     """
-    wanted, given = official_tokens(golden), official_tokens(predicted)
+    wanted = official_tokens(golden)
+    given = official_tokens(predicted)
     if wanted is None:
         return False
     if dialect == "convfinqa" and len(wanted) == 1:
@@ -320,7 +327,8 @@ def official_equivalent(
     answers = _backward(official_steps(given), symbols)
     if not answers:
         return False
-    left, right = _Reading(known).last(), _Reading(answers).last()
+    left = _Reading(known).last()
+    right = _Reading(answers).last()
     return left is not None and right is not None and left.same(right)
 
 
@@ -389,7 +397,8 @@ class _Reading:
     def _read(self, step: OfficialStep) -> Form | None:
         if "table" in step.operation:
             return Form((_symbol(step.text),))
-        left, right = self._argument(step.first), self._argument(step.second)
+        left = self._argument(step.first)
+        right = self._argument(step.second)
         if left is None or right is None or step.operation not in ARITHMETIC:
             return None
         if _UNDEFINED in {left, right} and step.operation != "greater":

@@ -179,7 +179,10 @@ class _Yard:
                 self._operands.append(self._add_step("multiply", (right, _MINUS_ONE)))
             else:
                 # The literal with the other sign, spelled so that it can be read again
-                start, minus = ("const_", "m") if right.text.startswith("const_") else ("", "-")
+                if right.text.startswith("const_"):
+                    start, minus = ("const_", "m")
+                else:
+                    start, minus = ("", "-")
                 digits = right.text.removeprefix(start + minus)
                 if digits == right.text:
                     digits = minus + digits.removeprefix(start)
@@ -307,7 +310,11 @@ class _Reader:
         self._any_case = False  # whether operations may be written in capitals
 
     def program(
-        self, pieces: Sequence[str], text: str, tokens: tuple[str, ...], spelling: str
+        self,
+        pieces: Sequence[str],
+        text: str,
+        tokens: tuple[str, ...],
+        spelling: str,
     ) -> Program:
         """The program in some pieces: one text, or the tokens of a list."""
         number = None
@@ -472,7 +479,8 @@ class _Reader:
         """
         if not self._item:
             return
-        parts, self._item = _joined(self._item), []
+        parts = _joined(self._item)
+        self._item = []
         if not parts:
             return
         value = _unbracketed(self._value(parts))
@@ -792,7 +800,8 @@ class _Planner:
             self._break(f"longer than {MAX_STEPS} steps")
             return
 
-        operation, tool = step.get("operation"), step.get("tool")
+        operation = step.get("operation")
+        tool = step.get("tool")
         if tool == "extract_value" or (operation is None and tool != "compute"):
             result: Argument | None = self._taken(step)
         elif isinstance(operation, str):
@@ -814,10 +823,8 @@ class _Planner:
             (step[key] for key in ("table_params", "params") if isinstance(step.get(key), Mapping)),
             step,
         )
-        row, column = (
-            _first(params, ("row_query", "row")),
-            _first(params, ("col_query", "column", "col")),
-        )
+        row = _first(params, ("row_query", "row"))
+        column = _first(params, ("col_query", "column", "col"))
         if isinstance(row, str) and isinstance(column, str):
             return Argument(row, "cell", column=column)
         return Argument("a value that the plan does not state", "name")

@@ -66,7 +66,10 @@ def parse_program(source: Readable) -> Program:
     if digits := written(source):
         return read_text(digits)
     return Program(
-        "", (), error=ExecutionError("malformed", "there is no program"), spelling="other"
+        "",
+        (),
+        error=ExecutionError("malformed", "there is no program"),
+        spelling="other",
     )
 
 
@@ -158,7 +161,10 @@ COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def _value(
-    argument: Argument, values: list[Number], table: Table | None, history: History
+    argument: Argument,
+    values: list[Number],
+    table: Table | None,
+    history: History,
 ) -> Result:
     if argument.value is not None:
         return argument.value

@@ -89,7 +89,8 @@ def would_be_right(turn: TurnFacts, history: Sequence[TurnFacts]) -> bool:
 
 def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
     """Every proof, those with the fewest turns first."""
-    circuit, readings = turn.circuit, turn.readings
+    circuit = turn.circuit
+    readings = turn.readings
     if circuit is None or not circuit.computes or not readings:
         return
     readings = tuple(reading for reading in readings if reading.power in {0, -2})
@@ -140,7 +141,8 @@ def substitutions(
         part = earlier.circuit
         places: Iterable[int] = circuit.named
         if part.computes:
-            places, key = range(len(circuit.keys)), part.keys[part.root]
+            places = range(len(circuit.keys))
+            key = part.keys[part.root]
         else:
             key = literal_key(part.values[part.root])
 

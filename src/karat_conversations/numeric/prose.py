@@ -194,7 +194,8 @@ class _Reading:
             between = self.prose[marker.end() : given[-1][0].start()]
             if answer is None or last is None or finals or _CORRECTED.search(between):
                 continue
-            one, other = parse_value(answer.answer), parse_value(last.answer)
+            one = parse_value(answer.answer)
+            other = parse_value(last.answer)
             if one is None or other is None:
                 return True, None
             if (one.number, one.boolean) != (other.number, other.boolean):
@@ -357,7 +358,8 @@ class _Reading:
         candidates = self._candidates(start, end)
         emphasised = []
         for quantity in candidates:
-            before, behind = self.text[: quantity.start], self.text[quantity.end :]
+            before = self.text[: quantity.start]
+            behind = self.text[quantity.end :]
             opens = re.search(r"(?:\*\*?|__?|<(?:b|strong|em)>)[^*_<>\n]{0,40}\Z", before[-48:])
             closes = re.match(r"[^*_<>\n]{0,40}(?:\*\*?|__?|</(?:b|strong|em)>)", behind[:48])
             inside_it = self.text[quantity.start : quantity.end].rstrip("%").endswith(("*", "_"))

@@ -137,7 +137,9 @@ def may_be_a_year(quantity: Quantity) -> bool:
 def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     before = _BEFORE.search(prose, max(0, match.start() - _REACH), match.start())
     assert before is not None  # every part may be missing
-    start, end, unit = before.start(), match.end(), match["unit"]
+    start = before.start()
+    end = match.end()
+    unit = match["unit"]
     if before["open"]:
         after = _AFTER.match(prose, end)
     else:
@@ -167,7 +169,8 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     else:
         suffix = ""
 
-    over, under = match["over"] or match["top"], match["under"] or match["bottom"]
+    over = match["over"] or match["top"]
+    under = match["under"] or match["bottom"]
     if under is not None and len(over) + len(under) > 300:
         answer = ""
     elif under is not None:

@@ -190,7 +190,11 @@ def _apart(program: Program, setting: Setting) -> Parts:
     keys, program_key = _keys(program, setting)
     counted = tuple(range(len(program.steps)))
     return Parts(
-        program, keys, program_key, counted, tuple(_literals(program, counted, setting.table))
+        program,
+        keys,
+        program_key,
+        counted,
+        tuple(_literals(program, counted, setting.table)),
     )
 
 
@@ -282,7 +286,8 @@ class Before:
 
         An earlier answer in the program stands for the program that gave it.
         """
-        keys, program_key = parts.keys, parts.whole
+        keys = parts.keys
+        program_key = parts.whole
         if keys is not None:
             # Without an earlier answer in the program the history changes nothing
             arguments = (one for step in parts.program.steps for one in step.arguments)
@@ -460,7 +465,10 @@ def _missing(source: object) -> bool:
 
 
 def _reading(
-    golden: Parts | None, mine: Parts | None, names: list[str] | None, produced: frozenset[float]
+    golden: Parts | None,
+    mine: Parts | None,
+    names: list[str] | None,
+    produced: frozenset[float],
 ) -> dict[str, Any]:
     """The existing fields of one reading."""
     if golden is None or not golden.program.readable:
@@ -498,7 +506,8 @@ def _reading(
     if golden.whole is not None:
         scores["program_match"] = golden.whole == mine.whole
     if golden.keys is not None and golden.whole is not None:
-        hits, subs = 0, [golden.keys[at] for at in golden.counted] or [golden.whole]
+        hits = 0
+        subs = [golden.keys[at] for at in golden.counted] or [golden.whole]
         if mine.keys is not None:
             have = {*mine.keys, mine.whole}
             hits = sum(key in have for key in subs)
@@ -527,7 +536,10 @@ _DECIMALS: Final = 5
 
 
 def _execution_match(
-    value: float | bool | None, golden: Parts | None, table: Table | None, expected: object
+    value: float | bool | None,
+    golden: Parts | None,
+    table: Table | None,
+    expected: object,
 ) -> bool | None:
     """The official rule of execution: equal after rounding to 5 decimals, or the same yes or no."""
     known = False

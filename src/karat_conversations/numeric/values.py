@@ -43,7 +43,8 @@ class Spelled(NamedTuple):
         """The value as a float, scale applied; correctly rounded unless there is an exponent too;
         may be infinite.
         """
-        digits, power = self.digits, self.power
+        digits = self.digits
+        power = self.power
         if "e" not in digits and "E" not in digits:
             return float(f"{digits}e{power}")
         if power >= 0:

@@ -117,7 +117,10 @@ class Numeric:
             description="for regex: its group `answer`, else the first group, else the whole match",
         )
         timeout_seconds: float = Field(
-            default=1.0, gt=0, le=60, description="for regex: of one reply"
+            default=1.0,
+            gt=0,
+            le=60,
+            description="for regex: of one reply",
         )
 
         @model_validator(mode="after")
@@ -193,7 +196,11 @@ class Numeric:
 
                 said = spoken(reply.text).rjust(len(reply.text))  # spans are of the whole text
                 given = stated(
-                    said, answer=reply.answer, unit=reply.unit, program=reply.program, take=take
+                    said,
+                    answer=reply.answer,
+                    unit=reply.unit,
+                    program=reply.program,
+                    take=take,
                 )
 
             facts = TurnFacts(
@@ -227,7 +234,11 @@ class Numeric:
 
 
 def _verdict(
-    number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: _Earlier
+    number: int,
+    turn: Turn,
+    given: Stated,
+    facts: TurnFacts,
+    earlier: _Earlier,
 ) -> Verdict:
     # How many operations the golden program has, and how many the agent's attempts
     operations: Values = dict.fromkeys(_OPERATIONS)

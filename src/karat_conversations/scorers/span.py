@@ -100,10 +100,8 @@ class Span:
                 wanted = [
                     words for words in (_squad_words(str(golden)) for golden in texts) if words
                 ] or [()]
-                exact, f1 = (
-                    given in wanted,
-                    max(_f1(Counter(given), Counter(words)) for words in wanted),
-                )
+                exact = given in wanted
+                f1 = max(_f1(Counter(given), Counter(words)) for words in wanted)
 
             verdicts.append(Verdict(values={"exact_match": exact, "f1": f1}, turn=number))
 
@@ -143,7 +141,8 @@ def _f1(given: Counter[str], wanted: Counter[str]) -> float:
     if not given or not wanted:
         return float(given == wanted)
     shared = (given & wanted).total()
-    precision, recall = shared / given.total(), shared / wanted.total()
+    precision = shared / given.total()
+    recall = shared / wanted.total()
     if shared:
         return 2 * precision * recall / (precision + recall)
     return 0.0
@@ -226,7 +225,8 @@ def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
     """
     unit = None
     if reply is not None and reply.answer is not None:
-        text, unit = reply.answer[:_LONGEST], reply.unit
+        text = reply.answer[:_LONGEST]
+        unit = reply.unit
     extracted = extract(text)
     if extracted.how != "json" or extracted.span is None:
         return _listed(text.strip()), _named(unit)

@@ -66,7 +66,12 @@ def command(
     from karat_imports.importing import import_results
 
     made = import_results(
-        kind, paths, results=out, columns=columns, settings=settings, cluster=cluster
+        kind,
+        paths,
+        results=out,
+        columns=columns,
+        settings=settings,
+        cluster=cluster,
     )
     output.result(str(made), made)
     output.say("", "Next:", *(f"  {typed('report', run.folder)}" for run in made.runs[:3]))

@@ -14,7 +14,11 @@ SCHEMA = "0.3.0"
 
 
 def instances(
-    summary: Summary, trial: TrialRecord, *, evaluation: str, model: str
+    summary: Summary,
+    trial: TrialRecord,
+    *,
+    evaluation: str,
+    model: str,
 ) -> Iterator[JsonObject]:
     """The instances of a trial.
 
@@ -64,7 +68,8 @@ def instances(
 
 def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> JsonObject:
     """What all instances of a trial have in common."""
-    sample, replies = trial.sample, answer.replies
+    sample = trial.sample
+    replies = answer.replies
     raw = "\n\n".join(turn.question for turn in sample.turns)
     reference = [turn.golden for turn in sample.turns if turn.golden is not None]
     calls = any(reply.tool_calls for reply in replies)

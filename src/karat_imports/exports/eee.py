@@ -77,7 +77,10 @@ class Eee:
             for trial in trials(run, summary):
                 log = logs[models[trial.condition].id]
                 for line in instances(
-                    summary, trial, evaluation=log.evaluation, model=log.model.id
+                    summary,
+                    trial,
+                    evaluation=log.evaluation,
+                    model=log.model.id,
                 ):
                     log.add(line)
 
@@ -117,7 +120,9 @@ class _Log:
 
     def taken(self) -> tuple[str, str]:
         """The file's name and its next piece."""
-        text, self._lines, self.waits = "".join(self._lines), [], 0
+        text = "".join(self._lines)
+        self._lines = []
+        self.waits = 0
         return f"{self.stem}_samples.jsonl", text
 
     def aggregate(self, conditions: list[str]) -> JsonObject:

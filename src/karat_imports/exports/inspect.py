@@ -80,7 +80,8 @@ def _time(text: str) -> str:
 
 
 def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
-    identity, complete = _identity(summary, condition), summary.status == "done"
+    identity = _identity(summary, condition)
+    complete = summary.status == "done"
     account = summary.accounts[condition].ledger
     return {
         "version": 2,
@@ -133,7 +134,8 @@ def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
 
 
 def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
-    sample, answer = trial.sample, trial.answer
+    sample = trial.sample
+    answer = trial.answer
     goldens = [turn.golden for turn in sample.turns if turn.golden is not None]
     if answer:
         detail = answer.detail
@@ -206,7 +208,9 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
 
 
 def _asked(sample: Sample, turn: int) -> str:
-    text = sample.turns[turn].question if turn < len(sample.turns) else ""
+    text = ""
+    if turn < len(sample.turns):
+        text = sample.turns[turn].question
     if sample.materials and turn == 0:
         return f"{sample.materials}\n\n{text}"
     return text
@@ -286,10 +290,8 @@ def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> Jso
         if any(count is not None for count in counts):
             tokens[theirs] = sum(filter(None, counts))
 
-    total, output = (
-        sum(use.input_tokens or 0 for use in known),
-        sum(use.output_tokens or 0 for use in known),
-    )
+    total = sum(use.input_tokens or 0 for use in known)
+    output = sum(use.output_tokens or 0 for use in known)
     cached = tokens.get("input_tokens_cache_read", 0) + tokens.get("input_tokens_cache_write", 0)
     return {
         "input_tokens": max(0, total - cached),  # Inspect counts cached ones separately

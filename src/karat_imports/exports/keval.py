@@ -210,7 +210,9 @@ def _run_detail(
 
 
 def _text(trial: TrialRecord) -> str:
-    return trial.answer.text if trial.answer is not None else ""
+    if trial.answer is not None:
+        return trial.answer.text
+    return ""
 
 
 def _trace(trial: TrialRecord, position: int) -> list[JsonObject]:
@@ -265,7 +267,10 @@ def _model(summary: Summary) -> str:
 
 
 def _condition(
-    summary: Summary, condition: str, lines: Sequence[JsonObject], now: str
+    summary: Summary,
+    condition: str,
+    lines: Sequence[JsonObject],
+    now: str,
 ) -> JsonObject:
     name = f"{summary.name}/{condition}"
     details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]

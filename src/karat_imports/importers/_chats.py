@@ -194,7 +194,8 @@ def _message(value: object) -> Message | None:
         text = row.text("content")  # JSON is what it says
 
     if role == "tool" and not results:
-        results, text = [(row.text("tool_call_id", "id"), text or _shown(content))], None
+        results = [(row.text("tool_call_id", "id"), text or _shown(content))]
+        text = None
 
     return Message(
         role=role,

@@ -337,7 +337,9 @@ class _Scan:
         return match
 
     def _take(self) -> bytes:
-        taken, self._data, self._at = self._data[: self._at], self._data[self._at :], 0
+        taken = self._data[: self._at]
+        self._data = self._data[self._at :]
+        self._at = 0
         return taken
 
     def _keep(self) -> None:
@@ -531,7 +533,10 @@ def heads(
 
     known = each_readable(paths, read, findings)
     names = unique([title(path) for path, _ in known])
-    marks = [f"{name}: " for name in names] if len(names) > 1 else [""]
+    if len(names) > 1:
+        marks = [f"{name}: " for name in names]
+    else:
+        marks = [""]
     return [(path, head, mark) for (path, head), mark in zip(known, marks, strict=True)]
 
 

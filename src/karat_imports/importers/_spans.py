@@ -73,7 +73,8 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     if named not in _KINDS and operation is None and known.text("gen_ai.request.model"):
         kind = "model"  # conventions before gen_ai.operation.name
 
-    error, call = base.error, None
+    error = base.error
+    call = None
     if error is not None:
         raised = [Json(event.attributes) for event in events if event.name == "exception"]
         thrown = [row.text("exception.message", "exception.type") for row in raised]

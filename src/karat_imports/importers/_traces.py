@@ -135,7 +135,11 @@ def scored(
 
 
 def tool_call(
-    name: str | None, given: object, *, returned: str | None, error: str | None
+    name: str | None,
+    given: object,
+    *,
+    returned: str | None,
+    error: str | None,
 ) -> ToolCall:
     """A call that is a span. What it returned counts only where it did not fail."""
     return ToolCall(
@@ -221,7 +225,8 @@ class Traces:
     def __init__(self, findings: Findings, options: TraceOptions) -> None:
         self.conditions: dict[str, ImportedCondition] = {}
         self.metrics: dict[str, Sequence[Metric]] = {}
-        self.findings, self._lower = findings, options.lower_is_better
+        self.findings = findings
+        self._lower = options.lower_is_better
         self._higher: dict[str, None] = {}  # metrics whose direction nothing shows
 
     def trials(

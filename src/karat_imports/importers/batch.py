@@ -162,10 +162,8 @@ def _not_run(request: _Request, id_: str) -> ImportedTrial:
 
 def _usage(usage: Json) -> Usage | None:
     """Tokens; Anthropic counts what was cached apart from the others."""
-    read, written = (
-        usage.count("cache_read_input_tokens"),
-        usage.count("cache_creation_input_tokens"),
-    )
+    read = usage.count("cache_read_input_tokens")
+    written = usage.count("cache_creation_input_tokens")
     heard = usage.count("input_tokens")
     if heard is not None:
         heard += (read or 0) + (written or 0)

@@ -200,7 +200,10 @@ def _trials(
             written: list[JsonObject] = []
             for item in listed:
                 keys = speaker_and_text(item) or any_speaker_and_text(item)
-                usual = {} if keys is None else {"role": item[keys[0]], "content": item[keys[1]]}
+                if keys is None:
+                    usual = {}
+                else:
+                    usual = {"role": item[keys[0]], "content": item[keys[1]]}
                 written.append({**item, **usual})
 
             # A chat that begins with the user, and whose `speaker`, not `role`, may name the

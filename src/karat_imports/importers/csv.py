@@ -186,7 +186,9 @@ class Csv:
             if systems:
                 table = _ARowASystem(rows.rows, systems, models)
                 part = "repetition" if "repetition" in table.columns else "condition"
-                named = f", named by {_listed([*models.values()])}" if models else ""
+                named = ""
+                if models:
+                    named = f", named by {_listed([*models.values()])}"
                 findings.note(f"each column of answers is a {part}{named}: {_listed([*systems])}")
                 chosen |= table.columns
 
@@ -386,7 +388,10 @@ def _roles(
     if choices := with_role(columns, "choices"):
         roles["choices"] = choices
     for target, column in chosen.items():
-        role = "score" if target.startswith("score.") else _ROLES.get(target)
+        if not target.startswith("score."):
+            role = _ROLES.get(target)
+        else:
+            role = "score"
         if role is not None:
             roles[role] = (*roles.get(role, ()), column)
 
@@ -461,7 +466,8 @@ def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
     """Raises BadDataset if every answer is in a row without a question: rows are messages."""
     if not {"question", "answer"} <= {*chosen}:
         return
-    question, answer = chosen["question"], chosen["answer"]
+    question = chosen["question"]
+    answer = chosen["answer"]
     answered = [row for _, row in islice(rows.rows, LOOKED_AT) if not is_empty(cell(row, answer))]
     if answered and all(is_empty(cell(row, question)) for row in answered):
         message = f"no row holds both '{question}' and '{answer}': its rows are messages"
@@ -627,7 +633,10 @@ class _ARowASystem:
             shared = {name: value for name, value in row.items() if name not in own}
             for path, metrics in self._systems.items():
                 scores = {f"{_SYSTEM} {name}": cell(row, at) for name, at in metrics.items()}
-                name = cell(row, self._models[path]) if self._models else path
+                if self._models:
+                    name = cell(row, self._models[path])
+                else:
+                    name = path
                 yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
 
 
@@ -684,7 +693,9 @@ class _Trials:
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
         self._whole = {} if self.distinct else self._whole_keys()
-        samples, groups, conditions = Tally(), Tally(), set[str | None]()
+        samples = Tally()
+        groups = Tally()
+        conditions = set[str | None]()
         for batch in () if self.distinct else self._table:
             keys = self._keys(batch)
             names = conditions_of(batch, self.conditions)
@@ -707,7 +718,8 @@ class _Trials:
             self.hint = like_conditions(self._table, grouping, used=used)
 
     def __iter__(self) -> Iterator[ImportedTrial]:
-        repetitions, copies = self._repetitions(), Copies("row")
+        repetitions = self._repetitions()
+        copies = Copies("row")
         counts = Counter[_Group]()
         first: dict[tuple[str, ...], tuple[str, str | None]] = {}
         for batch in self._table:
@@ -822,8 +834,10 @@ class _Trials:
         """The columns in which rows of one question agree, those that name the condition, and
         whether a question may have several rows.
         """
-        columns, table = self._columns, self._table
-        ids, may_repeat = [columns.get("id") or columns["question"]], True
+        columns = self._columns
+        table = self._table
+        ids = [columns.get("id") or columns["question"]]
+        may_repeat = True
         if "question" in columns and "id" not in self._named:
             ids, may_repeat = sample_columns(
                 table,

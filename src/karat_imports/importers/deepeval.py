@@ -94,7 +94,8 @@ class Deepeval:
 class _File:
     def __init__(self, path: Path) -> None:
         root = document(path, "testRunData", "testCases")
-        self.path, self._above = path, ("testRunData",) if root.at("testRunData") else ()
+        self.path = path
+        self._above = ("testRunData",) if root.at("testRunData") else ()
         self.run = root.at("testRunData") or document(path, "testCases")
         self._cached = self.run.at("test_cases_lookup_map")
         if not isinstance(self.run.get("testCases"), list) and not self._cached:
@@ -104,12 +105,15 @@ class _File:
 
     def stated(self, condition: str) -> Stated:
         """The number of test cases that passed and failed, and the scores of each metric."""
-        passed, failed, trials = self.run.count("testPassed"), self.run.count("testFailed"), None
+        passed = self.run.count("testPassed")
+        failed = self.run.count("testFailed")
+        trials = None
         if passed is not None and failed is not None:
             trials = passed + failed
         means: dict[tuple[str, str], float] = {}
         for row in self.run.list("metricsScores"):
-            name, scores = row.text("metric") or "", row.get("scores")
+            name = row.text("metric") or ""
+            scores = row.get("scores")
             if isinstance(scores, list):
                 total = sum_of_known(Json({name: score}).number(name) for score in scores)
                 if total is not None:
@@ -122,7 +126,8 @@ class _File:
         tested.
         """
         for number, (key, cached) in enumerate(self._cached.items(), start=1):
-            tested, metrics = Json(unpacked(key)), Json(cached).list("cached_metrics_data")
+            tested = Json(unpacked(key))
+            metrics = Json(cached).list("cached_metrics_data")
             case = {_CACHED_NAMES.get(name, name): value for name, value in tested.items()}
             found = [metric.at("metric_data") for metric in metrics]
             yield f"{self.path.name}, test case {number}", Json({**case, "metricsData": found})
@@ -224,11 +229,9 @@ class _Scales:
         """Counts one result of a metric."""
         name = self._names[scorer] = _named(metric)
         signs = self._signs.setdefault(name, set())
-        score, threshold, passed = (
-            metric.number("score"),
-            metric.number("threshold"),
-            metric.flag("success"),
-        )
+        score = metric.number("score")
+        threshold = metric.number("threshold")
+        passed = metric.flag("success")
         if (
             score is None
             or threshold is None
@@ -382,7 +385,11 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
 
     for name, error in errors.items():
         return scores, ImportedFailure(
-            cls="judge", kind="error", message=error, stage="score", scorer=name
+            cls="judge",
+            kind="error",
+            message=error,
+            stage="score",
+            scorer=name,
         )
 
     return scores, None

@@ -113,7 +113,11 @@ def _other(path: Path) -> Path:
 
 
 def _trials(
-    files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
+    files: Sequence[_File],
+    findings: Findings,
+    *,
+    unfinished: list[str],
+    stated: list[Stated],
 ) -> Iterator[ImportedTrial]:
     """The trials of all files; afterwards the lists are complete.
 
@@ -163,7 +167,9 @@ class _File:
             raise bad_file(
                 path, f"has no instance-level results next to it (want {instances.name})"
             )
-        self.path, self.rows, beside = instances, 0, Eee.beside(instances)
+        self.path = instances
+        self.rows = 0
+        beside = Eee.beside(instances)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
         self.aggregate = Json()
         if beside:
@@ -187,7 +193,10 @@ class _File:
             # such as a filter: two may have one metric
             if stated.text("scorer") is None and task and part != name:
                 name = f"{part}.{name}"
-            kind = "share" if config.text("score_type") == "binary" else stated.text("kind")
+            if config.text("score_type") != "binary":
+                kind = stated.text("kind")
+            else:
+                kind = "share"
             lower = "lower" if config.flag("lower_is_better") else None
             metric = Metric(
                 name=name,
@@ -257,7 +266,8 @@ class _File:
                         findings.unreadable("instance without a score", place)
                     scores.setdefault(scorer, {})[part] = value
 
-                metadata, asked = row.at("metadata"), row.at("input")
+                metadata = row.at("metadata")
+                asked = row.at("input")
                 reference = [text for text in _texts(asked.get("reference")) if text]
                 repetition = metadata.text("karat.repetition") or ""
                 yield ImportedTrial(
@@ -299,7 +309,8 @@ class _File:
         several answers, if the repetition is not given).
         """
         for place, row in lines(self.path, findings):
-            sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
+            sample = row.text("sample_id")
+            repetition = row.at("metadata").text("karat.repetition")
             if sample is None:
                 yield place, _NO_SAMPLE, row
             else:
@@ -325,7 +336,8 @@ def _texts(value: object) -> list[str]:
 
 
 def _reply(row: Json) -> Reply | None:
-    messages, usage = row.list("messages"), row.at("token_usage")
+    messages = row.list("messages")
+    usage = row.at("token_usage")
     replies = [message for message in messages if message.text("role") == "assistant"]
     texts = _texts(row.at("output").get("raw")) or [
         text for message in replies if (text := message.text("content"))
@@ -340,7 +352,8 @@ def _reply(row: Json) -> Reply | None:
 
     calls: list[ToolCall] = []
     for call in [call for message in replies for call in message.list("tool_calls")]:
-        server, tool = None, call.text("name") or ""
+        server = None
+        tool = call.text("name") or ""
         if mcp := _MCP.fullmatch(tool):
             server, tool = mcp.groups()
         result = results.get(call.text("id") or "")

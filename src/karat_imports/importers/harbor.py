@@ -151,7 +151,8 @@ def _found(path: Path, findings: Findings) -> tuple[_Job | None, list[_Trial]]:
         # A trajectory without the result of a trial
         trajectory = document(path, "steps")
         agent = trajectory.at("agent")
-        name, model = agent.text("name") or "agent not named", agent.text("model_name")
+        name = agent.text("name") or "agent not named"
+        model = agent.text("model_name")
         settings: JsonObject = {"agent": name, "version": agent.text("version")}
         asked = _asked(path)
         return None, [
@@ -223,7 +224,8 @@ def _is_plain(path: Path, above: Path) -> bool:
 
 def _light(path: Path) -> _Trial:
     row = document(path)
-    agent, info = row.at("config", "agent"), row.at("agent_info")
+    agent = row.at("config", "agent")
+    info = row.at("agent_info")
     task = row.text("task_name")
     if task is None:
         raise bad_file(path, "is no result of a trial: it has no task_name")
@@ -306,15 +308,18 @@ def _trials(
 
 def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> ImportedTrial:
     if trial.path.name == "result.json":
-        row, trajectory = document(trial.path), _trajectory(trial.path)
+        row = document(trial.path)
+        trajectory = _trajectory(trial.path)
     else:
-        row, trajectory = Json(), trial.path
+        row = Json()
+        trajectory = trial.path
 
     if (trial.path.parent / "steps").is_dir():
         findings.left_out("trajectories of the steps of a trial", trial.name)
 
     path = _Path(trajectory, findings)
-    context, execution = row.at("agent_result"), row.at("agent_execution")
+    context = row.at("agent_result")
+    execution = row.at("agent_execution")
 
     # The rewards of a trial; None: the verifier gave none
     rewards = row.at("verifier_result", "rewards")
@@ -329,7 +334,8 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         scores.append(ImportedScore(scorer=_SCORER, values=values))
     reply = None
     if trajectory is not None or context or row.at("verifier_result"):
-        final, settings = path.head.at("final_metrics"), Json(trial.settings)
+        final = path.head.at("final_metrics")
+        settings = Json(trial.settings)
         usage = context.usage(
             input_tokens="n_input_tokens",
             output_tokens="n_output_tokens",

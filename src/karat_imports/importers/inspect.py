@@ -337,7 +337,10 @@ class _Log:
         planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
         planned -= len(results.at("early_stopping").list("early_stops"))  # left out on purpose
         return Stated(
-            file=self.path.name, conditions=(condition,), trials=planned or None, means=means
+            file=self.path.name,
+            conditions=(condition,),
+            trials=planned or None,
+            means=means,
         )
 
     def samples(self) -> Iterator[tuple[_Sample, _Read]]:
@@ -408,10 +411,8 @@ def _settings(log: _Log) -> JsonObject:
     """Settings other than the model that affect the answers, flat; those that differ name the
     conditions.
     """
-    spec, steps = (
-        log.spec,
-        [(step.text("solver") or "", step.at("params")) for step in log.plan.list("steps")],
-    )
+    spec = log.spec
+    steps = [(step.text("solver") or "", step.at("params")) for step in log.plan.list("steps")]
     limits = {}
     for key, value in spec.at("config").items():
         if key in _LIMITS and value is not None:
@@ -489,7 +490,8 @@ def _trials(conditions: Mapping[str, Sequence[Sequence[_Log]]]) -> Iterator[Impo
     for name, evaluations in conditions.items():
         before = 0  # repetitions of earlier evaluations
         for logs in evaluations:
-            yield from (trial.trial(name, before) for trial in _newest(logs))
+            for trial in _newest(logs):
+                yield trial.trial(name, before)
             before += _epochs(logs)
 
 
@@ -508,14 +510,18 @@ class _Trial:
     """Converts one sample in one epoch."""
 
     def __init__(self, log: _Log, sample: _Sample, read: _Read) -> None:
-        self._log, self._sample, self._read, self._findings = log, sample, read, log.findings
+        self._log = log
+        self._sample = sample
+        self._read = read
+        self._findings = log.findings
         self._place = f"{log.path.name}, {sample.id} epoch {sample.epoch}"
         self._scores = sample.scores or ({"score": sample.score} if sample.score else {})
         self._attached: Mapping[str, str] | None = None
         self._room = _MOST_ATTACHED
 
     def trial(self, condition: str, before: int) -> ImportedTrial:
-        sample, failure = self._sample, self._failure()
+        sample = self._sample
+        failure = self._failure()
         answered = failure is None or sample.output.choices or sample.output.completion
         reply = None
         if answered:
@@ -580,7 +586,8 @@ class _Trial:
 
         Whatever Inspect scored counts, as it does in Inspect's own numbers.
         """
-        sample, error = self._sample, self._sample.error
+        sample = self._sample
+        error = self._sample.error
         if sample.invalidation is not None:
             self._findings.changed(
                 "a sample that was invalidated is read like any other", self._place
@@ -600,13 +607,17 @@ class _Trial:
                 cls="limit", kind=kind, message=str(sample.limit.get("reason") or kind)
             )
 
-        message = error.message if error is not None else sample.output.error
+        if error is None:
+            message = sample.output.error
+        else:
+            message = error.message
         if message is None:
             return None
         return failure(message)
 
     def _reply(self) -> Reply:
-        sample, output = self._sample, self._sample.output
+        sample = self._sample
+        output = self._sample.output
         choice = next(iter(output.choices), _Choice())
         if isinstance(choice.message.content, list):
             parts = choice.message.content
@@ -661,16 +672,17 @@ class _Trial:
             before.update(str(call.get("id")) for call in message.tool_calls or ())
         results = {one.tool_call_id: one for one in sample.messages if one.role == "tool"}
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
-            name, arguments, result = (
-                str(call.get("id")),
-                call.get("arguments"),
-                results.get(str(call.get("id"))),
-            )
+            name = str(call.get("id"))
+            arguments = call.get("arguments")
+            result = results.get(str(call.get("id")))
             if name in before:
                 continue
             error = call.get("parse_error")
             if result is not None and error is None:
-                error = result.error.message if result.error is not None else result.tool_error
+                if result.error is not None:
+                    error = result.error.message
+                else:
+                    error = result.tool_error
             yield ToolCall(
                 tool=str(call.get("function")),
                 input=arguments if isinstance(arguments, dict) else {"arguments": arguments},
@@ -679,7 +691,8 @@ class _Trial:
             )
 
     def _score(self, name: str, score: _Score) -> ImportedScore:
-        value, why = score.value, self._text(score.explanation)
+        value = score.value
+        why = self._text(score.explanation)
         if isinstance(value, dict):
             values = {self._log.metric(name, str(key)): item for key, item in value.items()}
         else:

@@ -78,14 +78,18 @@ class Junit:
 
 
 def _trials(
-    path: Path, condition: str, findings: Findings, stated: list[Stated]
+    path: Path,
+    condition: str,
+    findings: Findings,
+    stated: list[Stated],
 ) -> Iterator[ImportedTrial]:
     """The tests of a file; afterwards `stated` holds how many there should be."""
     report = _Report(path, findings)
     for case in report:
         sample = ".".join(filter(None, (case.text("classname"), case.text("name")))) or "test"
 
-        failed, broke = case.at("failure"), case.at("error")
+        failed = case.at("failure")
+        broke = case.at("error")
         if any(case.get(kind) for kind in _RERUNS):
             findings.left_out("earlier attempts of a test that was run again", sample)
         lost: ImportedFailure | None = None
@@ -141,7 +145,8 @@ class _Report:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
         try:
             with opened(self._path) as file:

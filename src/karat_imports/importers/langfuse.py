@@ -113,7 +113,8 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
     observations = [row.of for row in rows if row.kind == "observation"]
     scores: dict[str, list[ImportedScore]] = {}
     for score in (row.of for row in rows if row.kind == "score"):
-        kind, label = score.text("data_type"), score.text("string_value")
+        kind = score.text("data_type")
+        label = score.text("string_value")
         value = numeric(score, "value")
         shown: float | bool | None = value
         if kind == "BOOLEAN" and value in (0, 1):
@@ -138,7 +139,8 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
         started = moment(trace.text("timestamp"))
         ended = [span.ended for span in top if span.ended is not None]
         latency = numeric(trace, "latency")
-        output, error = unpacked(trace.get("output")), None
+        output = unpacked(trace.get("output"))
+        error = None
         if output is None or output == "":
             error = next((span.error for span in top if span.error is not None), None)
         session = trace.text("session_id")
@@ -173,14 +175,20 @@ def _named(row: Json, key: str) -> str | None:
 
 def _observation(row: Json) -> Span:
     kind: Kind = _KINDS.get((row.text("type") or "").upper(), "other")
-    heard, said, error, call = row.get("input"), row.get("output"), None, None
+    heard = row.get("input")
+    said = row.get("output")
+    error = None
+    call = None
     if row.text("level") == "ERROR":
         error = row.text("status_message") or "error"
     if kind == "tool":
-        returned = None if said is None else text_of(said)
+        returned = None
+        if said is not None:
+            returned = text_of(said)
         call = tool_call(row.text("name"), heard, returned=returned, error=error)
 
-    session, metadata = row.text("session_id"), dict[str, object]()
+    session = row.text("session_id")
+    metadata = dict[str, object]()
     if session:
         metadata = {"conversation": session}
     agent = _named(row, "trace_name")
@@ -217,7 +225,10 @@ def _usage(row: Json) -> Usage | None:
         sums: dict[str, int | None] = {}
         for name, part in (("input_tokens", "input"), ("output_tokens", "output")):
             counts = [whole(details, key) for key in details if part in key]
-            sums[name] = sum(filter(None, counts)) if counts and None not in counts else None
+            if counts and None not in counts:
+                sums[name] = sum(filter(None, counts))
+            else:
+                sums[name] = None
 
         return Usage(**sums, cache_read_tokens=whole(details, *_CACHED))
 

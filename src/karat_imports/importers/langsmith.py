@@ -133,10 +133,13 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
     spans = []
     for run in (row.of for row in rows if row.kind == "run"):
         known = {score.scorer for score in feedback.get(run.text("id", "run_id") or "", ())}
-        heard, said = unpacked(run.get("inputs")), unpacked(run.get("outputs"))
+        heard = unpacked(run.get("inputs"))
+        said = unpacked(run.get("outputs"))
         extra = Json(unpacked(run.get("extra")))
         kind: Kind = _KINDS.get(run.text("run_type") or "", "other")
-        error, parent, call = run.text("error"), run.text("parent_run_id"), None
+        error = run.text("error")
+        parent = run.text("parent_run_id")
+        call = None
         if error is None and run.text("status") == "error":
             error = "error"
         if kind == "tool":
@@ -152,9 +155,8 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
 
         input_tokens = whole(run, "prompt_tokens", "input_tokens")
         output_tokens = whole(run, "completion_tokens", "output_tokens")
-        if not input_tokens and not output_tokens:  # 0 where they are not known
-            usage = None
-        else:
+        usage = None
+        if input_tokens or output_tokens:  # 0 where they are not known
             details = Json(unpacked(run.get("prompt_token_details")))
             usage = Usage(
                 input_tokens=input_tokens,

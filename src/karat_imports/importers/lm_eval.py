@@ -156,8 +156,11 @@ class _Samples:
     """A samples file, and its data in the results file of the same time."""
 
     def __init__(self, path: Path) -> None:
-        named, beside = _SAMPLES.fullmatch(path.name), LmEval.beside(path)
-        self.path, self.task, self.stamp = path, path.stem, ""
+        named = _SAMPLES.fullmatch(path.name)
+        beside = LmEval.beside(path)
+        self.path = path
+        self.task = path.stem
+        self.stamp = ""
         if named:
             self.task, self.stamp = named.groups()
         self.results = Json()
@@ -231,7 +234,10 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
                     )
 
             known[filtered] = ImportedScore(
-                scorer=_scorer(filtered), values=values, detail=detail, offline=True
+                scorer=_scorer(filtered),
+                values=values,
+                detail=detail,
+                offline=True,
             )
 
         for place, row in lines(file.path, Findings()):  # its faults are counted already
@@ -243,9 +249,13 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
 
 
 def _trial(
-    condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]
+    condition: str,
+    sample: str,
+    row: Json,
+    scores: Sequence[ImportedScore],
 ) -> ImportedTrial:
-    doc, responses = row.at("doc"), row.get("resps")
+    doc = row.at("doc")
+    responses = row.get("resps")
     # before version 0.4.5, requests and their arguments were lists
     requests = [*filter(None, map(_values, _values(row.get("arguments"))))]
     flat = [next(iter(_values(response)), response) for response in _values(responses)]
@@ -255,10 +265,8 @@ def _trial(
         prompt = ""
 
     key = asked(doc)
-    target, detail = (
-        row.shown("target"),
-        {"prompt": prompt, "target": row.get("target"), "responses": responses},
-    )
+    target = row.shown("target")
+    detail = {"prompt": prompt, "target": row.get("target"), "responses": responses}
     text = None
     if flat:
         text = Json({"text": flat[0]}).shown("text")

@@ -176,10 +176,12 @@ def _judgments(
     row: Json, place: str, findings: Findings
 ) -> Iterator[tuple[str, int, ImportedScore]]:
     """Model, turn and score in a judgment of one answer, or of a pair."""
-    judge, turn = row.get("judge"), row.count("turn") or 1
+    judge = row.get("judge")
+    turn = row.count("turn") or 1
     if not isinstance(judge, list) or not judge:
         return
-    named, detail = str(judge[0]), {"prompt": judge[-1]}
+    named = str(judge[0])
+    detail = {"prompt": judge[-1]}
     if (model := row.text("model")) is not None:
         score = row.number("score", low=0)  # -1: the judge's text has no score
         yield (

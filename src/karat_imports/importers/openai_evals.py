@@ -114,7 +114,9 @@ class _Log:
     """A log of oaieval."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
-        self.path, self.spec, self.report = path, Json(), None
+        self.path = path
+        self.spec = Json()
+        self.report = None
         for place, row in lines(path, findings):
             if row.at("spec"):
                 self.spec = row.at("spec")
@@ -142,7 +144,8 @@ class _Log:
             of_type: dict[str, list[Json]] = {}
             for event in events:
                 of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
-            matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
+            matches = of_type.get("match", [])
+            samplings = of_type.get("sampling", [])
             match, sampling = (group[0] if group else Json() for group in (matches, samplings))
             scores = [
                 ImportedScore(
@@ -229,16 +232,21 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             rows = lines(path, findings)
 
         for place, row in rows:
-            item, sample = row.at("datasource_item"), row.at("sample")
+            item = row.at("datasource_item")
+            sample = row.at("sample")
             identity = row.shown("datasource_item_id")
             if identity is None:
                 findings.lose("output item without a datasource_item_id", place)
                 continue
 
-            run, model = row.text("run_id") or "", sample.text("model") or "not named"
+            run = row.text("run_id") or ""
+            model = sample.text("model") or "not named"
             if (run, model) not in conditions:
                 taken = model in conditions.values()
-                conditions[run, model] = f"{model} ({run})" if taken else model
+                if taken:
+                    conditions[run, model] = f"{model} ({run})"
+                else:
+                    conditions[run, model] = model
             item = item.at("item") or item
             key = asked(item)
             contents = [message.shown("content") for message in sample.list("output")]

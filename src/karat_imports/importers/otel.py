@@ -181,12 +181,14 @@ def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:
 
 
 def _span(row: _Row, logged: Sequence[Event], prefix: str) -> Span:
-    span, service = row.of, Json(row.resource)
+    span = row.of
+    service = Json(row.resource)
     status = span.at("status")
     failed = status.get("code", status.get("status_code")) in (
         2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR",
     )  # fmt: skip
-    name, error = service.text("service.name"), None
+    name = service.text("service.name")
+    error = None
     if name is not None and _UNNAMED.fullmatch(name):
         name = None
     if failed:
@@ -205,7 +207,8 @@ def _span(row: _Row, logged: Sequence[Event], prefix: str) -> Span:
 
 
 def _event(row: Json) -> Event:
-    attributes, body = _attributes(row.get("attributes")), row.get("body")
+    attributes = _attributes(row.get("attributes"))
+    body = row.get("body")
     if isinstance(body, dict):
         body = _value(body, 0)
     return Event(

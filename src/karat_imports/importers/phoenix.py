@@ -94,7 +94,8 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
             )
             continue
 
-        span, error = row.of, None
+        span = row.of
+        error = None
         if span.text("status_code") == "ERROR":
             error = span.text("status_message") or ""
         base = Span(

@@ -114,7 +114,8 @@ class _File:
 
         many = len(labels) > 1, len({provider for provider, _ in pairs}) > 1
         names = unique([prefix + _name(pair[0], short[pair[1]], *many) for pair in pairs])
-        self._by_place, self._by_pair = dict(enumerate(names)), dict(zip(pairs, names, strict=True))
+        self._by_place = dict(enumerate(names))
+        self._by_pair = dict(zip(pairs, names, strict=True))
         self.conditions = {
             name: ImportedCondition(
                 model=_provider(prompt) or None, detail={"prompt": prompt.get("raw")}
@@ -140,7 +141,8 @@ class _File:
         return Stated(file=self.path.name, conditions=self.conditions, trials=trials)
 
     def condition(self, row: Json) -> str:
-        place, pair = row.count("promptIdx"), (_provider(row), _label(row.at("prompt")))
+        place = row.count("promptIdx")
+        pair = (_provider(row), _label(row.at("prompt")))
         if place is None:
             known = self._by_pair.get(pair)
         else:
@@ -154,7 +156,8 @@ class _File:
         """The `metric` of an assertion, else its type; with its value if every test has several of
         that type.
         """
-        kind, value = assertion.text("type") or "assertion", assertion.shown("value")
+        kind = assertion.text("type") or "assertion"
+        value = assertion.shown("value")
         named = assertion.text("metric")
         if named is None and value and kind in self._repeated:
             return f"{kind}: {excerpt(clean(value), 60)}"
@@ -189,7 +192,8 @@ class _Trials:
             for number, (place, row) in enumerate(
                 items(file.path, "results", "results", findings=self._findings)
             ):
-                test, condition = row.at("testCase"), file.condition(row)
+                test = row.at("testCase")
+                condition = file.condition(row)
                 variables = test.at("vars") or row.at("vars")
                 identity = digest(variables or [test.get("assert"), test.get("description")])
                 index = row.count("testIdx")  # of a repeated test: another one each time
@@ -198,11 +202,17 @@ class _Trials:
                 yield self._trial(file, row, variables, (identity, condition, repetition), place)
 
     def _trial(
-        self, file: _File, row: Json, variables: Json, at: tuple[str, str, int], place: str
+        self,
+        file: _File,
+        row: Json,
+        variables: Json,
+        at: tuple[str, str, int],
+        place: str,
     ) -> ImportedTrial:
         test, (identity, condition, repetition) = row.at("testCase"), at
         question, used = _question(variables, row)
-        response, title = row.at("response"), test.text("description")
+        response = row.at("response")
+        title = test.text("description")
 
         # The result of each assertion; a set of assertions without its own metric is replaced by
         # its members
@@ -214,8 +224,10 @@ class _Trials:
             else:
                 parts.append(result)
 
-        cached, text = response.flag("cached"), response.shown("output")
-        reply, tokens = None, response.at("tokenUsage")
+        cached = response.flag("cached")
+        text = response.shown("output")
+        reply = None
+        tokens = response.at("tokenUsage")
         if text is not None:
             reply = Reply(
                 text=text,
@@ -275,7 +287,11 @@ class _Trials:
         )
 
     def _scores(
-        self, file: _File, row: Json, parts: Sequence[Json], place: str
+        self,
+        file: _File,
+        row: Json,
+        parts: Sequence[Json],
+        place: str,
     ) -> Iterator[ImportedScore]:
         if not parts:  # promptfoo lets a test without assertions pass; nothing was measured
             return
@@ -347,7 +363,11 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
 
     if answered:
         return ImportedFailure(
-            cls="judge", kind="error", message=message, stage="score", scorer=_WHOLE
+            cls="judge",
+            kind="error",
+            message=message,
+            stage="score",
+            scorer=_WHOLE,
         )
 
     return failure(message)

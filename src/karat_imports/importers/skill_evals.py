@@ -76,7 +76,8 @@ class SkillEvals:
         version = first.text("claudeVersion")
         tool, scorer = "skill-creator", "skill-creator"
         if isinstance(first.get("cases"), list):
-            tool, scorer = f"claude-plugin-eval {version or ''}".strip(), _WHOLE
+            tool = f"claude-plugin-eval {version or ''}".strip()
+            scorer = _WHOLE
         if len(files) == 1:
             seconds = first.number("durationSeconds", low=0)
         else:
@@ -122,7 +123,11 @@ def _arms(head: Json) -> list[str]:
 
 
 def _trials(
-    path: Path, head: Json, prefix: str, findings: Findings, stated: list[Stated]
+    path: Path,
+    head: Json,
+    prefix: str,
+    findings: Findings,
+    stated: list[Stated],
 ) -> Iterator[ImportedTrial]:
     """The trials of a file; afterwards `stated` holds how many there should be."""
     arms = tuple(f"{prefix}{arm}" for arm in _arms(head))
@@ -185,11 +190,9 @@ def _of_case(
     place: str,
     findings: Findings,
 ) -> ImportedTrial:
-    graders, error, seconds = (
-        run.list("graders"),
-        run.text("error"),
-        run.number("durationSeconds", low=0),
-    )
+    graders = run.list("graders")
+    error = run.text("error")
+    seconds = run.number("durationSeconds", low=0)
     skipped = run.flag("skippedPaidGraders") is True
     if skipped:
         findings.changed(

@@ -47,7 +47,9 @@ def as_assertion(code: str) -> JsonObject | None:
             low = number
 
         if sign.startswith("<"):
-            times = f"{{0,{high}}}" if high >= 0 else "{0}(?!)"
+            times = "{0}(?!)"
+            if high >= 0:
+                times = f"{{0,{high}}}"
         else:
             times = f"{{{low},}}"
 
@@ -55,11 +57,15 @@ def as_assertion(code: str) -> JsonObject | None:
 
     if match := _IS.fullmatch(code):
         literal = _literal(match[2])
-        return None if literal is None else _json(match[1], {"const": literal[0]})
+        if literal is None:
+            return None
+        return _json(match[1], {"const": literal[0]})
 
     if match := _ONE_OF.fullmatch(code):
         literal = _literal(match[1])
-        return None if literal is None else _json(match[2], {"enum": literal[0]})
+        if literal is None:
+            return None
+        return _json(match[2], {"enum": literal[0]})
 
     mark = "&&" if "&&" in code else "||"
     parts = [part.strip() for part in code.split(mark)]
@@ -108,4 +114,6 @@ def _literal(code: str) -> tuple[Json] | None:
     except (ValueError, RecursionError):
         return None
 
-    return None if isinstance(value, dict) else (value,)
+    if isinstance(value, dict):
+        return None
+    return (value,)

@@ -45,7 +45,9 @@ def replaced(text: str, value_of: Callable[[str], Json]) -> str:
         if "dump" in field[1]:
             return json.dumps(value, ensure_ascii=False)
         text = shown(value)
-        return text.strip() if "trim" in field[1] else text
+        if "trim" in field[1]:
+            return text.strip()
+        return text
 
     return _FIELD.sub(one, text)
 

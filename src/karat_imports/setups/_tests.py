@@ -127,7 +127,8 @@ class Tests:
             try:
                 if is_table(path):
                     rows = self._files.rows(path)
-                    yield from (row if "vars" in row else _of_row(row) for row in rows)
+                    for row in rows:
+                        yield row if "vars" in row else _of_row(row)
                 else:
                     yield from self._listed(self._files.document(path))
             except NotRead as error:

@@ -59,7 +59,8 @@ class Promptfoo:
 
     def read(self, path: Path, folder: Path) -> Setup:
         """The experiment. Raises BadOption if the file cannot be read or holds no tests."""
-        files, findings = ProjectFiles(path.absolute().parent), Findings()
+        files = ProjectFiles(path.absolute().parent)
+        findings = Findings()
         try:
             config = document(files.data(path.resolve()), path.name)
         except NotRead as error:
@@ -249,7 +250,10 @@ def _asked(
     messages, questions are the messages to the model as they were. Else a question is the values
     of the variables, and what surrounds them is the system prompt.
     """
-    first = prompts[0] if prompts else Prompt(label="prompt", system="", user="")
+    if prompts:
+        first = prompts[0]
+    else:
+        first = Prompt(label="prompt", system="", user="")
     variable_systems = any(templates.names(prompt.system) for prompt in prompts)
     same_user = all(prompt.user == first.user for prompt in prompts)
     if prompts and same_user and (not variable_systems or len(prompts) == 1):
@@ -340,7 +344,8 @@ def _experiment(
 ) -> tuple[JsonObject, dict[str, bytes]]:
     """Agent, servers and conditions, and the files that the agent needs."""
     first = providers[0]
-    agent, servers = dict(first.agent), dict(first.servers)
+    agent = dict(first.agent)
+    servers = dict(first.servers)
     conditions: JsonObject = {}
     for provider in providers:
         servers |= provider.servers

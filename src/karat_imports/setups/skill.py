@@ -60,25 +60,34 @@ class Skill:
                 raise BadOption("--from", f"{path} has no evaluations (expected: {_PLACES[0]})")
         else:
             evals = path
-            home = path.parent.parent if path.parent.name == "evals" else path.parent
+            if path.parent.name == "evals":
+                home = path.parent.parent
+            else:
+                home = path.parent
 
         if not (home / "SKILL.md").is_file():
             raise BadOption("--from", f"{home} is no skill: it has no SKILL.md")
         home = home.resolve()
-        files, findings = ProjectFiles(home), Findings()
+        files = ProjectFiles(home)
+        findings = Findings()
         try:
             value = files.document(evals.resolve())
         except NotRead as error:
             raise BadOption("--from", str(error)) from error
 
-        cases = value.get("evals") if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            cases = value.get("evals")
+        else:
+            cases = value
         reader = _Cases(files, findings)
         rows = reader.read(cases if isinstance(cases, list) else [])
         if not rows:
             why = "; ".join(findings.left_out) or "`evals` is no list, or it is empty"
             raise BadOption("--from", f"no question of {evals} can be taken: {why}")
 
-        name = value.get("skill_name") if isinstance(value, dict) else None
+        name = None
+        if isinstance(value, dict):
+            name = value.get("skill_name")
         findings.take(f"{plural(len(rows), 'question')}, asked with and without the skill")
         findings.take(f"the tools {', '.join(_TOOLS)}: with Bash, the model can run any command")
 

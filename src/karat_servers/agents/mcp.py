@@ -94,7 +94,10 @@ class _Session:
                 call, answer = await self._tools.call_in_full(self._server, tool, arguments)
         except InfrastructureFault as fault:  # the call was made, and is counted
             fault.reply = Reply(
-                text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server
+                text="",
+                tool_calls=self._tools.calls[-1:],
+                dollars=0.0,
+                model=self._server,
             )
             raise
 

@@ -56,7 +56,10 @@ class RecordedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     def as_fault(self) -> InfrastructureFault:
         return InfrastructureFault(
-            self.kind, self.message, retriable=self.retriable, retry_after=self.retry_after
+            self.kind,
+            self.message,
+            retriable=self.retriable,
+            retry_after=self.retry_after,
         )
 
     @classmethod
@@ -212,7 +215,11 @@ class CassetteReader:
         return _request(method, arguments, self._redact)
 
     def find(
-        self, attempt: Attempt, method: str, arguments: JsonObject, n: int | None
+        self,
+        attempt: Attempt,
+        method: str,
+        arguments: JsonObject,
+        n: int | None,
     ) -> RecordedRequest | None:
         """The n-th answer (from 0), or the last one; None: it was never asked."""
         place = self._places.get(
@@ -369,7 +376,11 @@ class Recording:
             n = self.attempt.next(recorder.name, recorder.request(method, arguments))
 
         asked = RecordedRequest(
-            session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed
+            session=self.attempt.name,
+            method=method,
+            arguments=arguments,
+            n=n,
+            relayed=relayed,
         )
         return OpenRequest(asked, self._recorder, self.attempt)
 
@@ -497,7 +508,10 @@ class Replayed:
 
         if not answered_alike:
             raise self._missing(
-                "holds another answer to an elicitation during", method, parameters, asked.n
+                "holds another answer to an elicitation during",
+                method,
+                parameters,
+                asked.n,
             )
 
         return Outcome(
@@ -576,7 +590,11 @@ class Replayed:
         return asked
 
     def _missing(
-        self, lack: str, method: str, arguments: dict[str, object], n: int
+        self,
+        lack: str,
+        method: str,
+        arguments: dict[str, object],
+        n: int,
     ) -> InfrastructureFault:
         if not self._reader.known:
             reason = f"there is no recording of it with this definition ({self._reader.path})"

@@ -140,8 +140,12 @@ class Tokens(TokenStorage):
             request.headers.pop("Authorization", None)
             # The provider knows the same tokens as we do, also if another process renewed them;
             # the present one counts as expired
-            context, saved = self._provider.context, self._saved
-            context.current_tokens = _token(saved) if needed is None else None
+            context = self._provider.context
+            saved = self._saved
+            if needed is None:
+                context.current_tokens = _token(saved)
+            else:
+                context.current_tokens = None
             context.token_expiry_time = 1.0
             if saved.metadata is not None and context.oauth_metadata is None:
                 context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
@@ -250,7 +254,12 @@ class Tokens(TokenStorage):
         match auth.type:
             case "client_credentials":
                 return ClientCredentialsOAuthProvider(
-                    url, self, auth.client_id, auth.secret, scope=scope, issuer=auth.issuer
+                    url,
+                    self,
+                    auth.client_id,
+                    auth.secret,
+                    scope=scope,
+                    issuer=auth.issuer,
                 )
             case "private_key_jwt":
                 signed = SignedJWTParameters(

@@ -110,7 +110,11 @@ class Relay:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _up(
-        self, message: SessionMessage | None, reader: StreamReader, writer: StreamWriter, to: Any
+        self,
+        message: SessionMessage | None,
+        reader: StreamReader,
+        writer: StreamWriter,
+        to: Any,
     ) -> None:
         while message is not None:
             await to.send(message)
@@ -191,7 +195,11 @@ class Relay:
         reason = error or EOFError("it closed the connection")
         ready = not self._link.end_at_once  # it has answered
         fault = fault_of(
-            self._server, reason, self._link.evidence, ready=ready, redact=self._redact
+            self._server,
+            reason,
+            self._link.evidence,
+            ready=ready,
+            redact=self._redact,
         )
         for asking in left:
             asking.end(fault=RecordedFault.of(fault))

@@ -342,7 +342,9 @@ async def _arguments_described(probe: Probe) -> Finding:
     without = []
     for tool in await probe.tools():
         schema = tool.get("inputSchema")
-        properties = schema.get("properties") if isinstance(schema, dict) else None
+        properties = None
+        if isinstance(schema, dict):
+            properties = schema.get("properties")
         if not isinstance(properties, dict):
             continue
         for name, about in properties.items():
@@ -422,14 +424,20 @@ async def _unknown_method(probe: Probe) -> Finding:
 @_check("errors.tool", "Answer with error -32602, and keep running.", needs="tools")
 async def _unknown_tool(probe: Probe) -> Finding:
     return await _refused(
-        probe, "tools/call", {"name": _UNKNOWN, "arguments": {}}, "an unknown tool"
+        probe,
+        "tools/call",
+        {"name": _UNKNOWN, "arguments": {}},
+        "an unknown tool",
     )
 
 
 @_check("errors.resource", "Answer with an error, and keep running.", needs="resources")
 async def _unknown_resource(probe: Probe) -> Finding:
     return await _refused(
-        probe, "resources/read", {"uri": f"karat://{_UNKNOWN}"}, "an unknown resource"
+        probe,
+        "resources/read",
+        {"uri": f"karat://{_UNKNOWN}"},
+        "an unknown resource",
     )
 
 

@@ -100,11 +100,10 @@ class Connection:
         self._waiting: dict[object, asyncio.Future[Reply]] = {}
         self._numbers = 0
         self._answers: set[asyncio.Future[None]] = set()  # to the server's own requests
-        self.transport: Stdio | Http = (
-            Stdio(server, folder=folder, link=self)
-            if server.type == "stdio"
-            else Http(server, link=self, redact=redact)
-        )
+        if server.type == "stdio":
+            self.transport: Stdio | Http = Stdio(server, folder=folder, link=self)
+        else:
+            self.transport = Http(server, link=self, redact=redact)
 
     async def start(self) -> None:
         """Starts the connection. Raises OSError if the program cannot be started."""
@@ -285,7 +284,8 @@ def _reply(message: JsonObject, size: int) -> Reply:
 
     error = message["error"]
     if isinstance(error, dict):
-        code, text = (error.get("code"), error.get("message"))
+        code = error.get("code")
+        text = error.get("message")
     else:
         code, text = (None, None)
 
@@ -456,7 +456,10 @@ class Http:
             async with asyncio.timeout(EXIT_SECONDS):
                 given = {**self._headers(), **headers}
                 async with self._client.stream(
-                    "POST", self._server.url, content=data, headers=given
+                    "POST",
+                    self._server.url,
+                    content=data,
+                    headers=given,
                 ) as response:
                     return int(response.status_code)
 
@@ -506,7 +509,10 @@ class Http:
 
         try:
             async with self._client.stream(
-                "POST", self._server.url, content=json.dumps(message).encode(), headers=headers
+                "POST",
+                self._server.url,
+                content=json.dumps(message).encode(),
+                headers=headers,
             ) as response:
                 if method == "initialize":
                     self.session = response.headers.get("mcp-session-id")

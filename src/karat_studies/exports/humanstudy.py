@@ -177,7 +177,8 @@ def detailed_rows(part: StudySummary) -> Iterator[JsonObject]:
         for finding in condition.findings:
             for test in finding.tests:
                 for row in test.repetitions:
-                    human, agent = row.human, row.agent
+                    human = row.human
+                    agent = row.agent
                     named = [finding.study, finding.name, test.id, condition.condition, test.kind]
                     evidence = [
                         human.n_eff,
@@ -210,7 +211,8 @@ def _statistic(side: SideNumbers) -> Json:
 
 def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> JsonObject:
     """One study under one condition."""
-    info, score = part.info(study.study), study.score
+    info = part.info(study.study)
+    score = study.score
     if part.floor is None:
         floor = None
     else:
@@ -307,7 +309,8 @@ def _floor(part: StudySummary, condition: str) -> JsonObject | None:
     """
     if part.floor is None:
         return None
-    benchmark, more = part.floor.benchmark, part.floor.of(condition)
+    benchmark = part.floor.benchmark
+    more = part.floor.of(condition)
     if more is None:
         pas_raw_above_floor_interval = None
         ecs_above_floor_interval = None
@@ -386,11 +389,13 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> JsonObject:
 
     `studies`, `findings`: as in `results.json`.
     """
-    benchmark, new = condition.benchmark, condition.benchmark.ecs_new
+    benchmark = condition.benchmark
+    new = condition.benchmark.ecs_new
     usage = _usage([study.usage for study in condition.studies])
     study_lines = []
     for study in condition.studies:
-        info, spent = part.info(study.study), _usage([study.usage])
+        info = part.info(study.study)
+        spent = _usage([study.usage])
         study_lines.append(
             {
                 "study_id": study.study,

@@ -33,8 +33,7 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + p2 * c)
     # The upper limit of s: ln of λ·y at which the integrand has dropped by e^-36.
-    q = special.expm1(GONE / p2) / c
-    y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
+    y_high = _highest(special.expm1(GONE / p2) / c, g, GONE)
     h = (np.log(rate * y_high) + 0.05 - LOW) / (NODES - 1)
     total = np.zeros_like(h)
     for nodes in np.array_split(np.arange(NODES), 1 if h.size <= FEW else NODES):
@@ -57,26 +56,43 @@ def log_mixture(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
         log_bf[alone] = log_single(c[alone], g[alone], p2[alone])
     if not alone.all():
         several = ~alone
-        p, c, g, p2 = p[several], c[several], g[several], p2[several]
-        scale, power = 2.0 / g, (p - 1.0) / 2.0
+        p = p[several]
+        c = c[several]
+        g = g[several]
+        p2 = p2[several]
+        scale = 2.0 / g
+        power = (p - 1.0) / 2.0
         rate = 1.0 + scale * (p / 2.0 + p2 * c)
         # the tail of Γ((p + 1)/2), by Chernoff's bound
         gone = GONE + power + np.sqrt(2.0 * GONE * power)
-        q = special.expm1(gone / p2) / c
-        y_high = np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
+        y_high = _highest(special.expm1(gone / p2) / c, g, gone)
         nodes = int(NODES * max(1.0, np.sqrt(p.max() / 4.0)))  # the peak narrows as 1/√p
         step = (np.log(rate * y_high) + 0.05 - LOW) / (nodes - 1)
         s = LOW + step * np.arange(nodes)[:, None]
-        y = np.exp(s - np.exp(-s)) / rate
+        steep = np.exp(-s)
+        log_y = s - steep  # but for λ
+        y = np.exp(log_y) / rate
         x = y * scale
-        log_f = (power + 1.0) * (s - np.exp(-s)) + np.log1p(np.exp(-s)) - y - 0.5 * p * np.log1p(x)
+        log_f = (power + 1.0) * log_y + np.log1p(steep) - y - 0.5 * p * np.log1p(x)
         log_f -= p2 * np.log1p(c * x / (1.0 + x))
-        top = log_f.max(axis=0)
-        log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step) - (power + 1.0) * np.log(rate)
+        log_s = log_sum(log_f, step) - (power + 1.0) * np.log(rate)
         of_these = p2 * np.log1p(c) + 0.5 * p * np.log(scale) - 0.5 * LN_PI + log_s
         log_bf[several] = np.where(np.isposinf(c), np.inf, of_these)
 
     return log_bf
+
+
+def log_sum(log_f: Floats, step: Floats) -> Floats:
+    """Ln of an integral, from ln of its integrand at nodes a step apart."""
+    top = log_f.max(axis=0)
+    return np.asarray(top + np.log(np.exp(log_f - top).sum(axis=0) * step))
+
+
+def _highest(q: Floats, g: Floats, gone: Floats | float) -> Floats:
+    """The y at which the share x/(1 + x) is q, beyond which the integrand is negligible; at most
+    `gone`.
+    """
+    return np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
 
 
 def log_mixture_normal(z: Floats, g: Floats) -> Floats:
@@ -90,15 +106,16 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     half = 0.5 * z * z
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + half)
-    q = GONE / half  # the share x/(1 + x) at which e^{−half·share} is negligible
-    y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
     if wrong:
-        y_high = np.full_like(y_high, GONE)
+        y_high = np.full_like(half, GONE)
+    else:
+        y_high = _highest(GONE / half, g, GONE)
     step = (np.log(rate * y_high) + 0.05 - LOW) / (NODES - 1)
     s = LOW + step * np.arange(NODES)[:, None]
-    y = np.exp(s - np.exp(-s)) / rate
+    steep = np.exp(-s)
+    y = np.exp(s - steep) / rate
     x = y * scale
-    weight = y * (1.0 + np.exp(-s)) * np.exp(-y) / np.sqrt(1.0 + x)
+    weight = y * (1.0 + steep) * np.exp(-y) / np.sqrt(1.0 + x)
     if wrong:
         inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x)))
     else:
@@ -118,10 +135,11 @@ def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Flo
     total = np.zeros_like(c)
     for some in np.array_split(low + step * np.arange(nodes), 1 if c.size <= FEW else nodes):
         s = some[:, None]
-        u = np.exp(s - np.exp(-s))
+        steep = np.exp(-s)
+        u = np.exp(s - steep)
         e = -special.expm1(-u / p2)
         tail = special.erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
-        total += (u * (1.0 + np.exp(-s)) * np.exp(-u) / np.sqrt(e) * tail).sum(axis=0)
+        total += (u * (1.0 + steep) * np.exp(-u) / np.sqrt(e) * tail).sum(axis=0)
 
     minor = np.asarray(np.log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
     return _halves(t, log_single(c, g, p2), minor)
@@ -210,7 +228,8 @@ def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side:
     """
     assert callable(log_f)
     weight = root_n**2 / (1 + t**2 / (2 * df))
-    centre, sd = float((t / root_n * weight).sum() / weight.sum()), float(1 / np.sqrt(weight.sum()))
+    centre = float((t / root_n * weight).sum() / weight.sum())
+    sd = float(1 / np.sqrt(weight.sum()))
     grid = np.concatenate(
         [centre + sd * np.linspace(-40, 40, 321), np.sinh(np.linspace(-7, 7, 141)) * sd, t / root_n]
     )
@@ -220,7 +239,8 @@ def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side:
     with np.errstate(all="ignore"):
         seen = np.nan_to_num(log_f(grid), nan=-np.inf)
         kept = np.flatnonzero(seen > seen.max() - NEGLIGIBLE)
-        low, high = grid[max(0, kept[0] - 1)], grid[min(grid.size - 1, kept[-1] + 1)]
+        low = grid[max(0, kept[0] - 1)]
+        high = grid[min(grid.size - 1, kept[-1] + 1)]
         points, weights = _legendre(24, 24)
         values = log_f(low + (high - low) * points)
         top = float(values.max())

@@ -53,10 +53,8 @@ def pas(pi_human: Numbers, pi_agent: Numbers, *, errors: str = "nan") -> Result:
 
     HumanStudy-Bench (2025), probability alignment score.
     """
-    human, agent = (
-        within_0_1("pi_human", pi_human, errors=errors),
-        within_0_1("pi_agent", pi_agent, errors=errors),
-    )
+    human = within_0_1("pi_human", pi_human, errors=errors)
+    agent = within_0_1("pi_agent", pi_agent, errors=errors)
     return evaluate(lambda h, a: h * a + (1 - h) * (1 - a), human, agent)
 
 
@@ -72,13 +70,15 @@ def pas_log_odds(log_odds_human: Numbers, log_odds_agent: Numbers) -> Result:
     """
 
     def kernel(a: Floats, b: Floats) -> Floats:
-        least = np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b))
-        near = np.minimum(np.abs(a), np.abs(b)) < 0.5  # there the three terms cancel
-        small = 2 * np.arctanh(
-            np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2)
-        )
+        smaller = np.minimum(np.abs(a), np.abs(b))
+        least = np.sign(a) * np.sign(b) * smaller
+        near = smaller < 0.5  # there the three terms cancel
+        of_a = np.tanh(np.where(near, a, 0) / 2)
+        of_b = np.tanh(np.where(near, b, 0) / 2)
+        small = 2 * np.arctanh(of_a * of_b)
         both = np.isinf(a) & np.isinf(b)
-        total, gap = np.abs(a + b), np.abs(a - b)
+        total = np.abs(a + b)
+        gap = np.abs(a - b)
         correction = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
         return np.where(both, least, np.where(near, small, least + correction))
 
@@ -97,7 +97,11 @@ def pas_ceiling(pi_human: Numbers, *, errors: str = "nan") -> Result:
 
 
 def pas_normalized(
-    pas: Numbers, pi_human: Numbers, *, fallbacks: str | None = None, errors: str = "nan"
+    pas: Numbers,
+    pi_human: Numbers,
+    *,
+    fallbacks: str | None = None,
+    errors: str = "nan",
 ) -> Result:
     """R' = (2·PAS − 1)/(2·H − 1): the share of the possible correlation that is reached. Auxiliary.
 
@@ -157,17 +161,20 @@ def directional_posterior(
     >>> round(found.negative, 6), found.positive
     (0.880797, 0.0)
     """
-    both, odds = floats("log_bf", log_bf), above_0("prior_odds", prior_odds)
+    both = floats("log_bf", log_bf)
+    odds = above_0("prior_odds", prior_odds)
     null = np.asarray(posterior(-both, 1 / odds))
     if log_bf_greater is not None and log_bf_less is not None:
-        above, below = floats("log_bf_greater", log_bf_greater), floats("log_bf_less", log_bf_less)
+        above = floats("log_bf_greater", log_bf_greater)
+        below = floats("log_bf_less", log_bf_less)
         mass = domain("mass_above", mass_above, lambda v: (v > 0) & (v < 1), "between 0 and 1")
         with np.errstate(invalid="ignore"):
             # BF10 as the mean of both sides, weighted by prior mass, so that the three sum to
             # exactly 1
             tilt = np.asarray(posterior(above - below, mass / (1 - mass)))
 
-        positive, negative = (1 - null) * tilt, (1 - null) * (1 - tilt)
+        positive = (1 - null) * tilt
+        negative = (1 - null) * (1 - tilt)
     elif sign is not None:
         signs = floats("sign", sign)
         lost = np.isnan(signs) | (signs == 0)
@@ -237,7 +244,8 @@ def pool_scores(r: Floats, n_eff: Numbers, *, clamp: float = CLAMP) -> float:
         weights = np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)
 
     kept = ~np.isnan(r)
-    r, weights = r[kept], np.nan_to_num(weights[kept])
+    r = r[kept]
+    weights = np.nan_to_num(weights[kept])
     if r.size < 2:
         if r.size:
             return float(r[0])

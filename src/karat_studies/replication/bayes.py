@@ -62,7 +62,8 @@ def log_bf10_ttest(
     scale = finite_above_0("rscale", rscale, errors=errors)
     first = counts("n1", n1, least=2 if n2 is None else 1, errors=errors)
     if n2 is None:
-        size, df = first, first - 1
+        size = first
+        df = first - 1
     else:
         second = counts("n2", n2, least=1, errors=errors)
         df = domain("n1 + n2", first + second - 2, lambda v: v >= 1, "at least 3", errors=errors)
@@ -74,7 +75,10 @@ def log_bf10_ttest(
         return evaluate(lambda t, g, v: _mixture.log_single(t * t / v, g, (v + 1) / 2), t, g, df)
     side = int(alternative == "greater")
     return evaluate(
-        lambda t, g, v: _mixture.log_halves(t, t * t / v, g, (v + 1) / 2)[side], t, g, df
+        lambda t, g, v: _mixture.log_halves(t, t * t / v, g, (v + 1) / 2)[side],
+        t,
+        g,
+        df,
     )
 
 
@@ -246,17 +250,23 @@ def log_bf10_meta_ttest(
     ts = np.atleast_1d(floats("t", t))
     first = np.atleast_1d(counts("n1", n1, least=2 if n2 is None else 1, errors="raise"))
     if n2 is None:
-        size, df = first, first - 1
+        size = first
+        df = first - 1
     else:
         second = np.atleast_1d(counts("n2", n2, least=1, errors="raise"))
-        size, df = first * second / (first + second), first + second - 2
+        size = first * second / (first + second)
+        df = first + second - 2
 
     ts, size, df = np.broadcast_arrays(ts, size, df)
     return log_meta_bf(ts, np.sqrt(size), df, scale, alternative)
 
 
 def log_bf10_normal_prior(
-    estimate: Numbers, se: Numbers, *, prior_sd: Numbers, errors: str = "nan"
+    estimate: Numbers,
+    se: Numbers,
+    *,
+    prior_sd: Numbers,
+    errors: str = "nan",
 ) -> Result:
     """Ln BF10 of an estimate with a standard error: effect ~ Normal(0, prior_sd²) against 0.
 

@@ -52,7 +52,8 @@ def log_replication_bayes_factor(
     Gen. 143:1457.
     """
     check_choice("method", method, ("evidence_updating", "posterior"))
-    first, second = _design("n_original", n_original), _design("n_replication", n_replication)
+    first = _design("n_original", n_original)
+    second = _design("n_replication", n_replication)
     if method == "posterior":
         t, root, df = (
             np.array(pair)
@@ -118,9 +119,11 @@ def prediction_interval(
     else:
         centre = original
 
-    low, high = centre - reach, centre + reach
+    low = centre - reach
+    high = centre + reach
     if correlation:
-        low, high = math.tanh(low), math.tanh(high)
+        low = math.tanh(low)
+        high = math.tanh(high)
     if math.isnan(replication):
         inside = None
     else:
@@ -181,7 +184,11 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
     first, *second = n
     if second:
         return effect_size_ttest(
-            first, n2=second[0], power=power, type="two-sample", alpha=alpha
+            first,
+            n2=second[0],
+            power=power,
+            type="two-sample",
+            alpha=alpha,
         ).value
 
     return effect_size_ttest(first, power=power, type="one-sample", alpha=alpha).value
@@ -201,7 +208,12 @@ class Equivalence:
 
 
 def equivalence_test(
-    value: Numbers, se: Numbers, *, low: float, high: float, df: float = math.inf
+    value: Numbers,
+    se: Numbers,
+    *,
+    low: float,
+    high: float,
+    df: float = math.inf,
 ) -> Equivalence:
     """Whether an effect, or a difference of agent and people, is between bounds stated beforehand.
 
@@ -218,7 +230,8 @@ def equivalence_test(
         raise ValueError(f"low: must be below high ({high:g}), got {low:g}")
     estimate = float(floats("value", value))
     error = float(above_0("se", se))
-    t_low, t_high = (estimate - low) / error, (estimate - high) / error
+    t_low = (estimate - low) / error
+    t_high = (estimate - high) / error
 
     def below(t: float) -> float:
         if math.isinf(df):
@@ -226,7 +239,12 @@ def equivalence_test(
         return float(special.stdtr(df, t))
 
     return Equivalence(
-        t_low=t_low, t_high=t_high, p=max(below(-t_low), below(t_high)), low=low, high=high, df=df
+        t_low=t_low,
+        t_high=t_high,
+        p=max(below(-t_low), below(t_high)),
+        low=low,
+        high=high,
+        df=df,
     )
 
 
@@ -254,8 +272,11 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
 
     State it beforehand: chosen afterwards, it shows nothing.
     """
-    kind, human, agent = score.test.kind, score.test.human, score.test.agent
-    before, after = _sizes(kind, human), _sizes(kind, agent)
+    kind = score.test.kind
+    human = score.test.human
+    agent = score.test.agent
+    before = _sizes(kind, human)
+    after = _sizes(kind, agent)
     log_bf, telescopes, equivalence = NAN, None, None
     if before is not None and after is not None:
         log_bf = log_replication_bayes_factor(human.statistic, before, agent.statistic, after)
@@ -265,18 +286,24 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
                 before, math.copysign(1, human.statistic) * agent.statistic, after
             )
 
-    se, apart = math.hypot(score.human.d_se, score.agent.d_se), score.agent.d - score.human.d
+    se = math.hypot(score.human.d_se, score.agent.d_se)
+    apart = score.agent.d - score.human.d
     if bound is not None and math.isfinite(apart) and math.isfinite(se) and se > 0:
         equivalence = equivalence_test(apart, se, low=-bound, high=bound)
 
-    prediction, errors = None, [NAN]
+    prediction = None
+    errors = [NAN]
     effects = (score.human.effect, score.agent.effect)
     ds = (score.human.d, score.human.d_se, score.agent.d, score.agent.d_se)
     if kind == "correlation" and all(abs(effect) < 1 for effect in effects):
         errors = [float(fisher_z_se(side.n1)) for side in (human, agent)]
     if all(map(math.isfinite, errors)):
         prediction = prediction_interval(
-            effects[0], errors[0], effects[1], errors[1], correlation=True
+            effects[0],
+            errors[0],
+            effects[1],
+            errors[1],
+            correlation=True,
         )
     elif all(map(math.isfinite, ds)):
         prediction = prediction_interval(*ds)

@@ -71,21 +71,28 @@ def weighted_ccc(x: Numbers, y: Numbers, w: Numbers = None) -> Concordance:
 
     w = ws / ws.sum()
     x0, y0 = xs[0], ys[0]  # deviations from the first: equal values have exactly zero variance
-    dx, dy = xs - x0, ys - y0
+    dx = xs - x0
+    dy = ys - y0
     # Sums of products, not matrix products, whose last digit differs between processors.
-    mx, my = float((dx * w).sum()), float((dy * w).sum())
-    vx, vy = float(((dx - mx) ** 2 * w).sum()), float(((dy - my) ** 2 * w).sum())
-    cov, gap = float(((dx - mx) * (dy - my) * w).sum()), float(x0 - y0) + mx - my
+    mx = float((dx * w).sum())
+    my = float((dy * w).sum())
+    vx = float(((dx - mx) ** 2 * w).sum())
+    vy = float(((dy - my) ** 2 * w).sum())
+    cov = float(((dx - mx) * (dy - my) * w).sum())
+    gap = float(x0 - y0) + mx - my
     pearson = bias = location = scale = NAN
     if vx == 0 and vy == 0:
         value = 1.0 if gap == 0 else 0.0
     elif vx == 0 or vy == 0:
         value = 0.0
     else:
-        below, spread = vx + vy + gap * gap, math.sqrt(vx) * math.sqrt(vy)
+        below = vx + vy + gap * gap
+        spread = math.sqrt(vx) * math.sqrt(vy)
         value = 2 * cov / below
-        pearson, bias = max(-1.0, min(1.0, cov / spread)), 2 * spread / below
-        location, scale = -gap / math.sqrt(spread), math.sqrt(vy / vx)
+        pearson = max(-1.0, min(1.0, cov / spread))
+        bias = 2 * spread / below
+        location = -gap / math.sqrt(spread)
+        scale = math.sqrt(vy / vx)
 
     return Concordance(
         value=value,
@@ -100,7 +107,8 @@ def weighted_ccc(x: Numbers, y: Numbers, w: Numbers = None) -> Concordance:
 
 
 def _pairs(x: Numbers, y: Numbers, w: Numbers) -> tuple[Floats, Floats, Floats, int]:
-    xs, ys = floats("x", x), floats("y", y)
+    xs = floats("x", x)
+    ys = floats("y", y)
     if w is None:
         ws = np.ones_like(xs)
     else:
@@ -121,8 +129,10 @@ def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:
     """The concordance of each row of y (and x, w) in arrays (…, tests); weights sum to 1 or are all
     0.
     """
-    mx, my = (x * w).sum(axis=-1, keepdims=True), (y * w).sum(axis=-1, keepdims=True)
-    vx, vy = (w * (x - mx) ** 2).sum(axis=-1), (w * (y - my) ** 2).sum(axis=-1)
+    mx = (x * w).sum(axis=-1, keepdims=True)
+    my = (y * w).sum(axis=-1, keepdims=True)
+    vx = (w * (x - mx) ** 2).sum(axis=-1)
+    vy = (w * (y - my) ** 2).sum(axis=-1)
     cov = (w * (x - mx) * (y - my)).sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(2 * cov / (vx + vy + (mx - my)[..., 0] ** 2))
@@ -200,7 +210,8 @@ def ecs_interval(
     Efron & Stein (1981), Ann. Stat. 9:586; simulated coverage 93–94 % at 12 studies.
     """
     check_level(level)
-    x, y = floats("human", human), floats("agent", agent)
+    x = floats("human", human)
+    y = floats("agent", agent)
     valid = np.isfinite(x) & np.isfinite(y)
     weights = weights_by_study(studies, findings, valid)
     value = weighted_ccc(x, y, weights).value
@@ -216,7 +227,11 @@ def ecs_interval(
 
 
 def jackknife_interval(
-    value: float, without: Sequence[float], *, level: float, method: str
+    value: float,
+    without: Sequence[float],
+    *,
+    level: float,
+    method: str,
 ) -> EcsInterval:
     """The interval for new studies, from the ECS of all studies and those with each one left
     out.
@@ -225,7 +240,8 @@ def jackknife_interval(
     interval = EcsInterval(value=value, level=level, n=n, method=method, scope="new studies")
     if n < FEWEST_STUDIES:
         return replace(interval, reason=f"needs {FEWEST_STUDIES} studies, has {n}")
-    z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
+    z = np.arctanh(np.clip(without, -EDGE, EDGE))
+    centre = math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
     return replace(interval, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach))
@@ -295,7 +311,11 @@ class Caricature:
 
 
 def caricature(
-    human: Numbers, agent: Numbers, w: Numbers = None, *, level: float = 0.95
+    human: Numbers,
+    agent: Numbers,
+    w: Numbers = None,
+    *,
+    level: float = 0.95,
 ) -> Caricature:
     """Weighted least squares of the agent's effects on the human ones. Auxiliary.
 
@@ -319,13 +339,19 @@ def caricature(
         return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
 
     weights = weights / weights.sum()
-    mx, my = float((x * weights).sum()), float((y * weights).sum())
+    mx = float((x * weights).sum())
+    my = float((y * weights).sum())
     dx = x - mx
     sxx = float((weights * dx**2).sum())
     slope = float((weights * (dx * (y - my))).sum()) / sxx
     intercept = my - slope * mx
     line = Caricature(
-        slope=slope, intercept=intercept, centre=mx, centre_agent=my, level=level, n=n
+        slope=slope,
+        intercept=intercept,
+        centre=mx,
+        centre_agent=my,
+        level=level,
+        n=n,
     )
     left = y - intercept - slope * x
     leverage = weights * (1 + dx**2 / sxx)

@@ -6,7 +6,6 @@ The rank forms are Bayes factors of their test statistic.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -24,9 +23,8 @@ from karat_studies.replication._inputs import (
     gamma_shift,
     within_1,
 )
+from karat_studies.replication._mixture import LN2, LN_PI, log_sum
 
-LN2 = math.log(2.0)
-LN_PI = math.log(math.pi)
 TERMS = 96  # of the series; if it has not converged by then, integrate
 RANGE = 10.0  # standard errors on either side of the peak
 
@@ -64,7 +62,9 @@ def log_bf10_pearson(
 
 
 def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    a, x, gap = 1.0 / kappa, r * r, (1 - r) * (1 + r)
+    a = 1.0 / kappa
+    x = r * r
+    gap = (1 - r) * (1 + r)
     log_bf = (
         (1 - 2 * a) * LN2 + 0.5 * LN_PI - special.betaln(a, a) - gamma_shift(n / 2 + a - 0.5, 0.5)
     )
@@ -77,18 +77,27 @@ def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
     """Ln ₂F₁(a, a; c; x), all terms positive: the series, or Euler's integral if it converges
     slowly.
     """
-    total, term = np.ones_like(x), np.ones_like(x)
+    total = np.ones_like(x)
+    term = np.ones_like(x)
     active = np.flatnonzero(x < 0.9999)
     slow = [np.flatnonzero(x >= 0.9999)]
-    aa, cc, xx, part, summed = a[active], c[active], x[active], term[active], total[active]
+    aa = a[active]
+    cc = c[active]
+    xx = x[active]
+    part = term[active]
+    summed = total[active]
     for j in range(TERMS):
         part = part * (aa + j) ** 2 / ((cc + j) * (1 + j)) * xx
         summed = summed + part
         if j % 8 == 7:
             going = part > 1e-17 * summed * (1 - xx)
             total[active[~going]] = summed[~going]
-            active, aa, cc, xx = active[going], aa[going], cc[going], xx[going]
-            part, summed = part[going], summed[going]
+            active = active[going]
+            aa = aa[going]
+            cc = cc[going]
+            xx = xx[going]
+            part = part[going]
+            summed = summed[going]
             if not active.size:
                 break
 
@@ -109,18 +118,17 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
 
     Singular only at Im v = ±π, for all parameters: the error is below e^-40.
     """
-    d, h = c - a, 0.4 / np.sqrt(np.maximum(a, 1.0))  # the peak narrows as 1/√a
+    d = c - a
+    h = 0.4 / np.sqrt(np.maximum(a, 1.0))  # the peak narrows as 1/√a
     low = -42.0 / a - np.log1p(d / a)
     high = -np.log(gap) + 42.0 / d + 1.0  # beyond −ln(1 − x) the integrand falls as e^{−dv}
     steps = int(np.ceil(((high - low) / h).max())) + 1
     v = low + h * np.arange(steps)[:, None]
-    log_u, log_w = -np.logaddexp(0, -v), -np.logaddexp(0, v)  # u and 1 − u
+    log_u = -np.logaddexp(0, -v)
+    log_w = -np.logaddexp(0, v)  # of 1 − u
     log_gap = np.log(gap + (1 - gap) * np.exp(log_w))
     log_f = a * log_u + d * log_w - a * log_gap
-    top = log_f.max(axis=0)
-    return np.asarray(
-        top + np.log(np.exp(log_f - top).sum(axis=0) * h) - special.betaln(a, d), dtype=np.float64
-    )
+    return np.asarray(log_sum(log_f, h) - special.betaln(a, d), dtype=np.float64)
 
 
 def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
@@ -131,24 +139,26 @@ def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     # Minor: the side away from r, over ζ = atanh|ρ| with Hotelling's exact likelihood
     size = np.abs(r)
     a = 1.0 / kappa
-    even, odd = n - 1 + 2 * a, n - 1.5
+    even = n - 1 + 2 * a
+    odd = n - 1.5
     rate = np.sqrt(even) + odd * size
     high = np.arccosh(np.exp(np.minimum(40.0 / even, 300.0)))
     edge = special.expm1(40.0 / odd) / size
-    high = np.where(edge < 1, np.minimum(high, np.arctanh(np.minimum(edge, 1 - 1e-16))), high)
+    at_edge = np.arctanh(np.minimum(edge, 1 - 1e-16))
+    high = np.where(edge < 1, np.minimum(high, at_edge), high)
     step = (np.log(rate * high) + 0.05 + 3.55) / 63
     s = -3.55 + step * np.arange(64)[:, None]
-    zeta = np.exp(s - np.exp(-s)) / rate
+    steep = np.exp(-s)
+    zeta = np.exp(s - steep) / rate
     rho = np.tanh(zeta)
     log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
     log_f = even * log_sech - odd * np.log1p(rho * size)
-    log_f += np.log(_hotelling(n, (1 - rho * size) / 2)) - np.log(
-        _hotelling(n, np.full_like(rho, 0.5))
-    )
-    log_f += np.log(zeta) + np.log1p(np.exp(-s))
-    top = log_f.max(axis=0)
-    log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step)
-    minor = np.minimum(np.asarray(2 * LN2 - 2 * a * LN2 - special.betaln(a, a) + log_s), both)
+    at_rho = np.log(_hotelling(n, (1 - rho * size) / 2))
+    at_0 = np.log(_hotelling(n, np.full_like(rho, 0.5)))
+    log_f += at_rho - at_0
+    log_f += np.log(zeta) + np.log1p(steep)
+    minor = 2 * LN2 - 2 * a * LN2 - special.betaln(a, a) + log_sum(log_f, step)
+    minor = np.minimum(np.asarray(minor), both)
     major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
     log_bf = np.where(r > 0, major, np.where(r < 0, minor, both))
     return np.where(n == 2, 0.0, np.where(r == 1, np.inf, log_bf))
@@ -156,7 +166,8 @@ def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
 
 def _hotelling(n: Floats, z: Floats) -> Floats:
     """₂F₁(½, ½; n − ½; z) for 0 ≤ z ≤ ½: at most 50 terms."""
-    total, term = np.ones_like(z), np.ones_like(z)
+    total = np.ones_like(z)
+    term = np.ones_like(z)
     for j in range(60):
         term = term * ((0.5 + j) ** 2 / ((n - 0.5 + j) * (1 + j))) * z
         total = total + term
@@ -190,7 +201,11 @@ def log_bf10_spearman(
     sizes = counts("n", n, least=4, errors=errors)
     kappas = finite_above_0("kappa", kappa, errors=errors)
     return evaluate(
-        lambda r, n, k: _sides(_spearman_half, alternative, r, n, k), rs, sizes, kappas, block=512
+        lambda r, n, k: _sides(_spearman_half, alternative, r, n, k),
+        rs,
+        sizes,
+        kappas,
+        block=512,
     )
 
 
@@ -208,10 +223,12 @@ def _sides(
 
 
 def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    a, z = 1.0 / kappa, np.arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
+    a = 1.0 / kappa
+    z = np.arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
     low, high = _window(z, np.sqrt(1.5 / (n - 3)))
     theta, weight = _panels(low, high)
-    rho_s, variance = np.tanh(theta), (1 + 0.5 * np.tanh(theta) ** 2) / (n - 3)
+    rho_s = np.tanh(theta)
+    variance = (1 + 0.5 * rho_s**2) / (n - 3)
     short = 60 / (1 + np.exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
     log_left = np.log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
     log_prior = (
@@ -254,22 +271,26 @@ def log_bf10_kendall(
     sizes = counts("n", n, least=2, errors=errors)
     kappas = finite_above_0("kappa", kappa, errors=errors)
     return evaluate(
-        lambda r, n, k: _sides(_kendall_half, alternative, r, n, k), taus, sizes, kappas, block=512
+        lambda r, n, k: _sides(_kendall_half, alternative, r, n, k),
+        taus,
+        sizes,
+        kappas,
+        block=512,
     )
 
 
 def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
     a = 1.0 / kappa
     statistic = tau * np.sqrt(4.5 * n * (n - 1) / (2 * n + 5))
-    centre, width = statistic / (1.5 * np.sqrt(n)), 1 / (1.5 * np.sqrt(n))
-    low, high = _window(centre, width)
+    unit = 1.5 * np.sqrt(n)
+    low, high = _window(statistic / unit, 1 / unit)
     most = np.arcsinh(special.tandg(90 * np.minimum(high, 1 - 1e-12)))
     least = np.arcsinh(special.tandg(90 * np.minimum(low, 1 - 1e-12)))
     zeta, weight = _panels(least, np.minimum(most, least + 20 * kappa + 1))
     at = 2 / np.pi * np.arctan2(np.sinh(zeta), 1)
     log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
     log_f = (1 - 2 * a) * LN2 - special.betaln(a, a) + 2 * a * log_sech + statistic**2 / 2
-    return _log_integral(log_f - 0.5 * (statistic - 1.5 * np.sqrt(n) * at) ** 2, weight)
+    return _log_integral(log_f - 0.5 * (statistic - unit * at) ** 2, weight)
 
 
 def _window(centre: Floats, width: Floats) -> tuple[Floats, Floats]:

@@ -61,7 +61,12 @@ def log_bf10_binomial(
         return evaluate(_binomial, hits, size, share, prior_a, prior_b)
     greater = alternative == "greater"
     return evaluate(
-        lambda *args: _binomial_half(greater, *args), hits, size, share, prior_a, prior_b
+        lambda *args: _binomial_half(greater, *args),
+        hits,
+        size,
+        share,
+        prior_a,
+        prior_b,
     )
 
 
@@ -88,7 +93,12 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def log_bf10_binomial_logistic(
-    k: Numbers, n: Numbers, *, p0: Numbers = 0.5, rscale: Numbers = 0.5, errors: str = "nan"
+    k: Numbers,
+    n: Numbers,
+    *,
+    p0: Numbers = 0.5,
+    rscale: Numbers = 0.5,
+    errors: str = "nan",
 ) -> Result:
     """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share =
     p0.
@@ -114,11 +124,13 @@ def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
     exponential.
     """
     start = special.logit(p0)
-    low, high = np.minimum(start, -40.0) - 40, np.maximum(start, 40.0) + 40
+    low = np.minimum(start, -40.0) - 40
+    high = np.maximum(start, 40.0) + 40
     for _ in range(64):
         mode = (low + high) / 2
         rising = k - n * special.expit(mode) - np.tanh((mode - start) / (2 * r)) / r > 0
-        low, high = np.where(rising, mode, low), np.where(rising, high, mode)
+        low = np.where(rising, mode, low)
+        high = np.where(rising, high, mode)
 
     steep = np.cosh(np.clip((mode - start) / (2 * r), -300, 300))
     bend = n * special.expit(mode) * special.expit(-mode) + 1 / (2 * r * r * steep**2)
@@ -160,7 +172,9 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
     log_p = np.log(mass)
     far = mass < 1e-280
     if far.any():
-        p, q, at = a[far], b[far], x[far]
+        p = a[far]
+        q = b[far]
+        at = x[far]
         steep = q - (p - 1) * (1 - at) / at  # of the logarithm, in w with 1 − p = (1 − x)e^{−w}
         total = np.zeros_like(p)
         for point, weight in zip(*np.polynomial.laguerre.laggauss(32), strict=True):
@@ -233,14 +247,12 @@ def log_bf10_contingency(
     y = floats("table", table)
     if y.ndim < 2 or min(y.shape[-2:]) < 2:
         raise ValueError(f"table: must have shape (…, I, J) with I, J ≥ 2, has {y.shape}")
-    if sampling == "hypergeometric" and y.shape[-2:] != (2, 2):
-        raise ValueError(f"table: must be 2×2 for sampling='hypergeometric', has {y.shape[-2:]}")
     rows, columns = y.shape[-2:]
-    if prior <= 1 - 1 / max(rows, columns):  # Ja − (J − 1) > 0: else the margins have no prior
-        raise ValueError(
-            f"a: must be above {1 - 1 / max(rows, columns):g} for a {rows}×{columns} table, "
-            f"got {prior:g}"
-        )
+    if sampling == "hypergeometric" and (rows, columns) != (2, 2):
+        raise ValueError(f"table: must be 2×2 for sampling='hypergeometric', has {y.shape[-2:]}")
+    least = 1 - 1 / max(rows, columns)
+    if prior <= least:  # Ja − (J − 1) > 0: else the margins have no prior
+        raise ValueError(f"a: must be above {least:g} for a {rows}×{columns} table, got {prior:g}")
 
     with np.errstate(invalid="ignore"):
         bad = (y < 0) | (y != np.floor(y)) & ~np.isnan(y) | np.isinf(y)
@@ -279,7 +291,9 @@ def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
     """
     rows, columns = y.shape[:2]
     x = y + a
-    r, c, n = x.sum(axis=1), x.sum(axis=0), x.sum(axis=(0, 1))
+    r = x.sum(axis=1)
+    c = x.sum(axis=0)
+    n = x.sum(axis=(0, 1))
     # Σ lnΓ(x) − Σ lnΓ(row) − Σ lnΓ(column) + lnΓ(total), all by Stirling with the main parts paired
     expected = r[:, None] * c[None] / n
     # Σ x ln(x/e) = Σ [x ln(x/e) − x + e]: each part is ≥ 0, and exact near x = e
@@ -314,7 +328,8 @@ def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
     )
     if sampling == "poisson":
         free = (rows - 1) * (columns - 1)
-        total, alone = y.sum(axis=(0, 1)), rows * columns * a - free
+        total = y.sum(axis=(0, 1))
+        alone = rows * columns * a - free
         log_bf = log_bf + gamma_shift(total + alone, free) - gamma_shift(np.asarray(alone), free)
         log_bf = log_bf - free * np.log1p(total / (rows * columns * a))
 

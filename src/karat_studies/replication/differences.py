@@ -82,7 +82,11 @@ def _value(measure: _Measure, tests: Scores, scored: Scores) -> float:
 
 
 def _rows(
-    measure: _Measure, tests: Scores, scored: Scores, draws: Draws, places: list[int]
+    measure: _Measure,
+    tests: Scores,
+    scored: Scores,
+    draws: Draws,
+    places: list[int],
 ) -> Floats:
     """That of each replicate, from the draws at these places."""
     if measure is ECS:
@@ -190,13 +194,16 @@ class _Pair:
                 shared.append((here, there))
 
         if len(shared) < measure.fewest:
-            outside = f" outside {', '.join(without)}" if without else ""
+            outside = ""
+            if without:
+                outside = f" outside {', '.join(without)}"
             method = f"no test{outside} is scored under both"
             if measure.needs_errors:
                 method = f"needs {measure.fewest} tests with errors"
             return _Change(n=len(shared), method=method)
 
-        left, right = [here for here, _ in shared], [there for _, there in shared]
+        left = [here for here, _ in shared]
+        right = [there for _, there in shared]
         tests = [self.first.tests[here] for here in left]
         others = [self.second.tests[there] for there in right]
         after = _rows(measure, tests, others, self.second_draws, right)
@@ -221,12 +228,19 @@ def _mean_change(measure: _Measure, changes: Sequence[_Change], level: float) ->
 
     if not known:
         return Difference(
-            value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method
+            value=NAN,
+            se=NAN,
+            low=NAN,
+            high=NAN,
+            n=changes[0].n,
+            method=changes[0].method,
         )
 
     value = math.fsum(change.value for change, _ in known) / len(known)
     draws = mean_rows([rows for _, rows in known])
-    se, n, method = sd(draws), max(change.n for change, _ in known), known[0][0].method
+    se = sd(draws)
+    n = max(change.n for change, _ in known)
+    method = known[0][0].method
     if measure.percentile:
         draws = draws[np.isfinite(draws)]
         low, high = map(
@@ -234,7 +248,8 @@ def _mean_change(measure: _Measure, changes: Sequence[_Change], level: float) ->
         )
     else:
         reach = z_of_level(level) * se
-        low, high = value - reach, value + reach
+        low = value - reach
+        high = value + reach
 
     return Difference(value=value, se=se, low=low, high=high, n=n, method=method)
 
@@ -253,7 +268,11 @@ def reference_differences(
     return (
         _beside(PAS, own, draws, reference, missing="no test is scored on both sides"),
         _beside(
-            ECS, own, draws, reference, missing=f"needs {FEWEST} tests with effects on both sides"
+            ECS,
+            own,
+            draws,
+            reference,
+            missing=f"needs {FEWEST} tests with effects on both sides",
         ),
     )
 
@@ -315,5 +334,11 @@ def _beside(
     df = min(df, 1e12)
     reach = float(special.stdtrit(df, (1 + own[0].level) / 2)) * se
     return Difference(
-        value=value, se=se, low=value - reach, high=value + reach, n=n, method=method, df=df
+        value=value,
+        se=se,
+        low=value - reach,
+        high=value + reach,
+        n=n,
+        method=method,
+        df=df,
     )

@@ -103,17 +103,21 @@ def d_from_means(
     """
     spread1 = at_least_0("sd1", sd1, errors=errors)
     spread2 = at_least_0("sd2", sd2, errors=errors)
-    first, second = (
-        counts("n1", n1, least=2, errors=errors),
-        counts("n2", n2, least=2, errors=errors),
-    )
+    first = counts("n1", n1, least=2, errors=errors)
+    second = counts("n2", n2, least=2, errors=errors)
 
     def kernel(m1: Floats, s1: Floats, a: Floats, m2: Floats, s2: Floats, b: Floats) -> Floats:
         pooled = np.sqrt(((a - 1) * s1**2 + (b - 1) * s2**2) / (a + b - 2))
         return np.where(pooled > 0, (m1 - m2) / pooled, np.nan)
 
     return evaluate(
-        kernel, floats("mean1", mean1), spread1, first, floats("mean2", mean2), spread2, second
+        kernel,
+        floats("mean1", mean1),
+        spread1,
+        first,
+        floats("mean2", mean2),
+        spread2,
+        second,
     )
 
 
@@ -198,10 +202,12 @@ def log_odds_ratio(table: Numbers) -> Result:
 
     Haldane (1955), Ann. Hum. Genet. 20:309.
     """
-    cells, given = _cells(table), floats("table", table)
+    cells = _cells(table)
+    given = floats("table", table)
     # Products of counts are exact up to 2^53, so equal shares are detected before taking
     # logarithms.
-    ad, bc = (cells[..., 0, 0] * cells[..., 1, 1], cells[..., 0, 1] * cells[..., 1, 0])
+    ad = cells[..., 0, 0] * cells[..., 1, 1]
+    bc = cells[..., 0, 1] * cells[..., 1, 0]
     equal = given[..., 0, 0] * given[..., 1, 1] == given[..., 0, 1] * given[..., 1, 0]
     equal &= (given.sum(axis=-1) > 0).all(axis=-1) & np.isfinite(ad + bc)
     return unwrap(np.where(equal, 0.0, np.log(ad) - np.log(bc)))
@@ -246,10 +252,8 @@ def rank_biserial(u: Numbers, n1: Numbers, n2: Numbers, *, errors: str = "nan") 
 
 def sizes_of_u(u: Numbers, n1: Numbers, n2: Numbers, errors: str) -> tuple[Floats, Floats, Floats]:
     """U and the sizes of both groups."""
-    first, second = (
-        counts("n1", n1, least=1, errors=errors),
-        counts("n2", n2, least=1, errors=errors),
-    )
+    first = counts("n1", n1, least=1, errors=errors)
+    second = counts("n2", n2, least=1, errors=errors)
     most = first * second
     us = at_least_0("u", u, errors=errors)
     us = domain("u", us + 0 * most, lambda v: v <= most, "at most n1·n2", errors=errors)
@@ -278,7 +282,11 @@ def proportion_se(p: Numbers, n: Numbers, *, errors: str = "nan") -> Result:
 
 
 def proportion_wilson(
-    p: Numbers, n: Numbers, *, level: float = 0.95, errors: str = "nan"
+    p: Numbers,
+    n: Numbers,
+    *,
+    level: float = 0.95,
+    errors: str = "nan",
 ) -> tuple[Result, Result]:
     """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single
     point.
@@ -380,12 +388,19 @@ def to_cohens_d_se(
     values, share = _convertible(kind, value, p0, convention, errors)
     error = at_least_0("se", se, errors=errors)
     return evaluate(
-        lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s, values, share, error
+        lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s,
+        values,
+        share,
+        error,
     )
 
 
 def _convertible(
-    kind: str, value: Numbers, p0: Numbers, convention: str, errors: str
+    kind: str,
+    value: Numbers,
+    p0: Numbers,
+    convention: str,
+    errors: str,
 ) -> tuple[Floats, Floats]:
     check_choice("kind", kind, KINDS)
     check_choice("convention", convention, CONVENTIONS)
@@ -405,19 +420,23 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
     if kind == "contingency":
         return LOGISTIC * v, np.full_like(v, LOGISTIC)
     if kind in _SHARES:
+        inside = (p0 > 0) & (p0 < 1)
+        same = same_share(v, p0)
         if convention == "humanstudy":
-            unit = np.where((p0 > 0) & (p0 < 1), np.sqrt(p0 * (1 - p0)), np.nan)
-            return np.where(same_share(v, p0), 0.0, 2 * (v - p0)) / unit, 2 / unit
+            unit = np.where(inside, np.sqrt(p0 * (1 - p0)), np.nan)
+            return np.where(same, 0.0, 2 * (v - p0)) / unit, 2 / unit
 
-        known = np.where((p0 > 0) & (p0 < 1), 1.0, np.nan)
-        h = known * np.where(same_share(v, p0), 0.0, _arcsine(v) - _arcsine(p0))
+        known = np.where(inside, 1.0, np.nan)
+        h = known * np.where(same, 0.0, _arcsine(v) - _arcsine(p0))
         return h, np.where((v > 0) & (v < 1), 1 / np.sqrt(v * (1 - v)), np.nan)
 
     if kind in {"correlation", "spearman"} or (kind in _RANKS and convention == "humanstudy"):
         left = np.where(np.abs(v) < 1, (1 - v) * (1 + v), np.nan)
         root = np.sqrt(left)
-        # The standard error of a correlation is that of atanh r.
-        return 2 * v / root, 2 / (left * root if kind in _RANKS else root)
+        d = 2 * v / root
+        if kind in _RANKS:
+            return d, 2 / (left * root)
+        return d, 2 / root  # the standard error of a correlation is that of atanh r
 
     if kind in _RANKS:
         z = np.where(np.abs(v) < 1, special.ndtri((v + 1) / 2), np.nan)

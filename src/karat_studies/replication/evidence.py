@@ -108,7 +108,12 @@ def _group_size(side: Side) -> list[float] | None:
 
 
 def log_bf10_of(
-    kind: str, side: Side, statistic: Numbers, *, method: str, alternative: str = "two-sided"
+    kind: str,
+    side: Side,
+    statistic: Numbers,
+    *,
+    method: str,
+    alternative: str = "two-sided",
 ) -> Result:
     """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and
     sizes are the side's.
@@ -157,7 +162,12 @@ def log_bf10_of(
 
 @lru_cache(maxsize=4_096)  # the human side is measured once for all conditions
 def measure(
-    kind: str, side: Side, *, method: str, convention: str = "humanstudy", level: float = 0.95
+    kind: str,
+    side: Side,
+    *,
+    method: str,
+    convention: str = "humanstudy",
+    level: float = 0.95,
 ) -> Measured:
     """Bayes factors, effect, d and standard errors of one side; `level` is that of the effect's
     interval.
@@ -215,7 +225,10 @@ def measure(
     if kind == "contingency":
         n_eff = NAN if side.table is None else float(np.sum(side.table))
     elif kind == "anova":
-        n_eff = float(sum(side.sizes)) if side.sizes else side.df1 + side.df2 + 1
+        if side.sizes:
+            n_eff = float(sum(side.sizes))
+        else:
+            n_eff = side.df1 + side.df2 + 1
     elif kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
         n_eff = side.n1 + side.n2
 
@@ -269,7 +282,9 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
     """The effect in the unit of its kind (r for correlations), and its standard error (of
     atanh r).
     """
-    t, n1, n2 = side.statistic, side.n1, side.n2
+    t = side.statistic
+    n1 = side.n1
+    n2 = side.n2
     if kind in T_KINDS:
         second = n2 if kind in {"ttest_ind", "welch"} else None
         d = float(effects.cohens_d(t / side.t_scale, n1, second))
@@ -281,8 +296,9 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         if side.sign is None:
             return NAN, NAN
         pair = _pair(side)
-        d = side.sign * math.sqrt(side.statistic * (1 / pair[0] + 1 / pair[1]))
-        return d, math.sqrt(1 / pair[0] + 1 / pair[1] + d * d / (2 * sum(pair)))
+        unit = 1 / pair[0] + 1 / pair[1]
+        d = side.sign * math.sqrt(side.statistic * unit)
+        return d, math.sqrt(unit + d * d / (2 * sum(pair)))
 
     if kind in {"correlation", "spearman"}:
         return t, float(effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None))
@@ -323,7 +339,12 @@ def _pair(side: Side) -> tuple[float, float]:
 
 
 def interval_of_effect(
-    kind: str, side: Side, effect: float, se: float, *, level: float
+    kind: str,
+    side: Side,
+    effect: float,
+    se: float,
+    *,
+    level: float,
 ) -> tuple[float, float]:
     """For an effect in the unit of its kind. (NaN, NaN): it has none."""
     if kind in SHARE_KINDS and math.isfinite(effect):
@@ -389,11 +410,10 @@ def draw_agent(
 
     if kind == "anova" and side.df1 > 1:
         # F about itself: the group effects ~ Normal(observed, SE²), so df1·F is the noncentrality.
-        above = (
-            rng.noncentral_chisquare(side.df1, max(side.df1 * side.statistic, 1e-12), draws)
-            / side.df1
-        )
-        f = np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
+        noncentrality = max(side.df1 * side.statistic, 1e-12)
+        above = rng.noncentral_chisquare(side.df1, noncentrality, draws) / side.df1
+        below = rng.chisquare(side.df2, draws) / side.df2
+        f = np.asarray(above / below)
         return np.asarray(log_bf10_of(kind, side, f, method=method)), np.full(draws, np.nan)
 
     measured = measure(kind, side, method=method, convention=convention)

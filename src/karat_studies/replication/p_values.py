@@ -120,7 +120,8 @@ def _as_unlikely(logs: Floats, seen: int) -> float:
 def _of_table(table: Floats) -> float:
     if table.ndim != 2 or not (table >= 0).all():
         raise ValueError(f"statistic: must be one table of counts, got shape {table.shape}")
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    rows = table.sum(axis=1)
+    columns = table.sum(axis=0)
     if table.shape == (2, 2):
         first = np.arange(max(0.0, columns[0] - rows[1]), min(rows[0], columns[0]) + 1)
         with np.errstate(all="ignore"):
@@ -144,7 +145,9 @@ def _of_ranks(kind: str, statistic: Numbers, n1: Numbers, n2: Numbers) -> Result
             lambda z: np.asarray(2 * special.ndtr(-np.abs(z))), floats("statistic", statistic)
         )
 
-    u, a, b = float(floats("statistic", statistic)), int(floats("n1", n1)), int(floats("n2", n2))
+    u = float(floats("statistic", statistic))
+    a = int(floats("n1", n1))
+    b = int(floats("n2", n2))
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")
     if u == int(u) and a * b <= ranks.EXACT_PRODUCT:

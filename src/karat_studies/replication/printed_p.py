@@ -57,7 +57,8 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
     if said_one and _TWO_SIDED.search(test.text):
         low /= 2
     elif one_sided or said_one:
-        low, high = low / 2, high / 2
+        low = low / 2
+        high = high / 2
 
     p = ALPHA if test.p is None else test.p
     half_p = 0.5 * 10.0**-test.p_decimals
@@ -74,7 +75,8 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
 
 def _p_of(reported: Reported, statistic: float) -> float:
     """Two-sided p of the statistic; NaN if the degrees of freedom are not known."""
-    size, df = abs(statistic), reported.df1
+    size = abs(statistic)
+    df = reported.df1
     if reported.kind == "z":
         return float(2 * special.ndtr(-size))
     if reported.kind == "r" and df is None and reported.n is not None and reported.n > 2:

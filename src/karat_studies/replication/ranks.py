@@ -76,7 +76,10 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
 
     log_bf = np.asarray(
         log_bf10_z(
-            z, 3 / np.pi * first * second / (total + 1), rscale=scale, alternative=alternative
+            z,
+            3 / np.pi * first * second / (total + 1),
+            rscale=scale,
+            alternative=alternative,
         ),
         dtype=np.float64,
     ).copy()
@@ -119,7 +122,8 @@ def _under_h1(n1: int, n2: int) -> tuple[Floats, Floats, Floats, Floats]:
     delta = (starts + (points + 1) * width / 2).reshape(-1)
     weight = np.tile(weights * width / 2, starts.size)
     h = delta / np.sqrt(2.0)
-    p, q = special.ndtr(h), special.ndtr(-h)
+    p = special.ndtr(h)
+    q = special.ndtr(-h)
     joint = p * q - 2 * special.owens_t(h, 1 / np.sqrt(3.0))  # P(X1 > Y, X2 > Y) − p²
     variance = n1 * n2 * (p * q + (n1 + n2 - 2) * np.maximum(joint, 0.0))
     return delta, weight, n1 * n2 * p, np.sqrt(np.maximum(variance, 1e-30))
@@ -128,7 +132,8 @@ def _under_h1(n1: int, n2: int) -> tuple[Floats, Floats, Floats, Floats]:
 @lru_cache(maxsize=256)
 def log_null(n1: int, n2: int) -> Floats:
     """Ln P(U = u) without an effect, u = 0 … n1·n2: ways to choose ranks, by additions only."""
-    small, large = min(n1, n2), max(n1, n2)
+    small = min(n1, n2)
+    large = max(n1, n2)
     ways = np.zeros((small + 1, small * large + 1))
     ways[0, 0] = 1.0
     # the rank joins the smaller group and beats rank − its place others

@@ -74,7 +74,8 @@ def repeated_uncertainty(
         ecs_levels(agreement, drawn) for agreement, drawn in zip(agreements, draws, strict=True)
     ]
     # Over the repetitions that have a score; their replicates are summed draw by draw
-    pas, ecs = dict(each[0].pas), dict(each[0].ecs_fixed)
+    pas = dict(each[0].pas)
+    ecs = dict(each[0].ecs_fixed)
     for key in pas:
         spreads = [one.pas[key] for one in each]
         known = [at for at, spread in enumerate(spreads) if not math.isnan(spread.value)]
@@ -105,7 +106,11 @@ def repeated_uncertainty(
         elif values:
             value = math.fsum(values) / len(values)
             ecs[key] = Spread(
-                value=value, se=NAN, n=first.n, method=first.method, reason=first.reason
+                value=value,
+                se=NAN,
+                n=first.n,
+                method=first.method,
+                reason=first.reason,
             )
 
     return Repetitions(
@@ -154,7 +159,10 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     first = agreements[0].ecs_interval
     method = f"{first.method}, mean of {len(agreements)} repetitions"
     return jackknife_interval(
-        mean(None), [mean(name) for name in present], level=first.level, method=method
+        mean(None),
+        [mean(name) for name in present],
+        level=first.level,
+        method=method,
     )
 
 

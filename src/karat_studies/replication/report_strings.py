@@ -152,7 +152,8 @@ def every_reported(text: str) -> list[Reported]:
     >>> [one.kind for one in every_reported("r = .59, chi2(1, N = 78) = 27.2, p < .001")]
     ['r', 'chi2']
     """
-    plain, read = _plain(text), []
+    plain = _plain(text)
+    read = []
     for match in _STATISTIC.finditer(plain):
         with suppress(ValueError):
             read += [] if _otherwise_called(match) else [_reported(plain, match, text)]
@@ -190,13 +191,18 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     behind = plain[match.end() :]
     following = (one for one in _STATISTIC.finditer(behind) if one["inside"] is not None)
     after = next(following, None)
-    words = behind if after is None else behind[: after.start()]
+    if after is None:
+        words = behind
+    else:
+        words = behind[: after.start()]
     if not _P.search(words) and not _NOT.search(words):
         before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
         # a p there would belong to that statistic
         words = "" if _STATISTIC.search(before) else before
 
-    relation, p, p_decimals = ("ns" if _NOT.search(words) else None), None, 0
+    relation = "ns" if _NOT.search(words) else None
+    p = None
+    p_decimals = 0
     printed = _P.search(words)
     if printed is not None:
         relation = {"<=": "≤", ">=": "≥"}.get(printed["relation"], printed["relation"])

@@ -85,7 +85,11 @@ def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
 
 
 def multiplicities(
-    strata: Places, *, rng: np.random.Generator, replicates: int, width: int = 0
+    strata: Places,
+    *,
+    rng: np.random.Generator,
+    replicates: int,
+    width: int = 0,
 ) -> Iterator[Floats]:
     """How often each unit is drawn, with replacement; each stratum keeps its number of units.
 
@@ -178,7 +182,9 @@ def replicate_test(
         if rows.kind == "wilcoxon":
             apart = ties_merged(rows.values, largest=rows.scale)
             there = apart != 0
-            size, positive, units = np.abs(apart[there]), apart[there] > 0, rows.units[there]
+            size = np.abs(apart[there])
+            positive = apart[there] > 0
+            units = rows.units[there]
             ranked = _Sorted(size)
             every = ranked.counted(weights, units, np.ones(size.size, dtype=bool))
             n = _positive(every.sum(axis=1))
@@ -195,7 +201,11 @@ def replicate_test(
 
 
 def _tables(
-    rows: TestRows, weights: Floats, method: str, convention: str, rng: np.random.Generator | None
+    rows: TestRows,
+    weights: Floats,
+    method: str,
+    convention: str,
+    rng: np.random.Generator | None,
 ) -> Replicates:
     cells = rows.groups * rows.outcomes + rows.values.astype(np.intp)
     used, own = _used(rows.units)
@@ -241,7 +251,11 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
     if rows.kind == "welch":
         error = _positive((squares / (n - 1) / n).sum(axis=1))
         return _of_t(
-            rows.kind, (mean[:, 0] - mean[:, 1]) / np.sqrt(error), n[:, 0], n[:, 1], convention
+            rows.kind,
+            (mean[:, 0] - mean[:, 1]) / np.sqrt(error),
+            n[:, 0],
+            n[:, 1],
+            convention,
         )
 
     total = n.sum(axis=1)
@@ -252,7 +266,8 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
 
     if rows.cells > 1:  # unweighted means of the cells: Yates's weighted squares of means
         n, mean = (part.reshape(len(n), -1, rows.cells) for part in (n, mean))
-        n, mean = rows.cells**2 / (1 / n).sum(axis=2), mean.mean(axis=2)
+        n = rows.cells**2 / (1 / n).sum(axis=2)
+        mean = mean.mean(axis=2)
 
     grand = (n * mean).sum(axis=1) / n.sum(axis=1)
     f = (n * (mean - grand[:, None]) ** 2).sum(axis=1) / (n.shape[1] - 1) / within
@@ -339,7 +354,8 @@ def _spread(
     rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Floats, Floats]:
     """N, mean and sum of squares about the mean, over the rows `inside`."""
-    values, units = rows.values[inside], rows.units[inside]
+    values = rows.values[inside]
+    units = rows.units[inside]
     if values.size:
         centre = float(values.mean())
     else:
@@ -360,7 +376,9 @@ def _spread(
 def _squares(x: Floats, y: Floats, drawn: Floats, scale: float) -> float:
     """Σw(x − x̄)(y − ȳ) in two passes; 0 if x and y differ only by rounding."""
     kept = drawn > 0
-    first, second, weight = x[kept], y[kept], drawn[kept]
+    first = x[kept]
+    second = y[kept]
+    weight = drawn[kept]
     if x is y and np.ptp(first) <= NO_SPREAD * scale:
         return 0.0
     first, second = (part - (weight * part).sum() / weight.sum() for part in (first, second))
@@ -372,7 +390,9 @@ def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats
     assert rows.against is not None
     x, y = (part - part.mean() if part.size else part for part in (rows.values, rows.against))
     n, sx, sy, xx, yy, xy = _sums(weights, rows.units, np.ones_like(x), x, y, x * x, y * y, x * y)
-    first, second, both = xx - sx * sx / n, yy - sy * sy / n, xy - sx * sy / n
+    first = xx - sx * sx / n
+    second = yy - sy * sy / n
+    both = xy - sx * sy / n
     largest = [float(np.abs(part).max(initial=0.0)) for part in (rows.values, rows.against)]
     if not x.size or any(
         np.ptp(part) <= NO_SPREAD * most for part, most in zip((x, y), largest, strict=True)

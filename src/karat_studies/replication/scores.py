@@ -187,10 +187,8 @@ def score_test(
     agent = measure(test.kind, test.agent, method=method, convention=convention, level=level)
     pi_human = float(posterior(human.log_bf, test.prior_odds_human))
     pi_agent = float(posterior(agent.log_bf, test.prior_odds_agent))
-    states_human, states_agent = (
-        _states(human, test.prior_odds_human),
-        _states(agent, test.prior_odds_agent),
-    )
+    states_human = _states(human, test.prior_odds_human)
+    states_agent = _states(agent, test.prior_odds_agent)
     raw = float(pas(pi_human, pi_agent))
     apart = float(z_diff(human.d, human.d_se, agent.d, agent.d_se))
     directed = human.sign * agent.sign
@@ -288,7 +286,8 @@ def score_tests(
         domains.append(_level(name, members, below, domain=name, fallbacks=fallbacks))
 
     human, agent = effects_of(scored)
-    names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
+    names = [score.test.study for score in scored]
+    ids = [score.test.finding_id for score in scored]
     weights = test_weights(scored, np.isfinite(human) & np.isfinite(agent))
     return Agreement(
         tests=scored,
@@ -321,7 +320,8 @@ def _other(scored: Sequence[TestScore], convention: str, weights: np.ndarray) ->
         not np.array_equal((score.human.d, score.agent.d), pair, equal_nan=True)
         for score, pair in zip(scored, pairs, strict=True)
     ]
-    human_d, agent_d = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+    human_d = np.array([pair[0] for pair in pairs])
+    agent_d = np.array([pair[1] for pair in pairs])
     return OtherConvention(
         convention=other,
         effects=tuple(pairs),
@@ -403,7 +403,8 @@ def effects_of(scores: Sequence[TestScore]) -> tuple[np.ndarray, np.ndarray]:
 
 def test_weights(scores: Sequence[TestScore], valid: np.ndarray) -> np.ndarray:
     """The weight of each test in the ECS of these. `valid`: those that count."""
-    names, ids = [score.test.study for score in scores], [score.test.finding_id for score in scores]
+    names = [score.test.study for score in scores]
+    ids = [score.test.finding_id for score in scores]
     return weights_by_study(names, ids, valid)
 
 

@@ -97,7 +97,11 @@ def draw_scores(
 
 
 def draw_statistics(
-    score: TestScore, *, rng: np.random.Generator, replicates: int, convention: str = "humanstudy"
+    score: TestScore,
+    *,
+    rng: np.random.Generator,
+    replicates: int,
+    convention: str = "humanstudy",
 ) -> tuple[Floats, Floats]:
     """(ln BF10, d) of one test, its statistic drawn from its sampling distribution."""
     return draw_agent(
@@ -171,7 +175,11 @@ def score_uncertainty(
         if rows is None:
             reason = f"needs {FEWEST} tests with errors, has {n}"
             spreads[key] = Spread(
-                value=values[key], se=NAN, n=n, method="percentile", reason=reason
+                value=values[key],
+                se=NAN,
+                n=n,
+                method="percentile",
+                reason=reason,
             )
         else:
             spreads[key] = ecs_spread(place_of(key, agreement, drawn), values[key], rows, n=n)
@@ -182,7 +190,10 @@ def score_uncertainty(
         ecs_ceiling=ceilings,
         pas={
             key: pas_spread(
-                place_of(key, agreement, drawn), score.pas, levels[key], n=score.tests_used
+                place_of(key, agreement, drawn),
+                score.pas,
+                levels[key],
+                n=score.tests_used,
             )
             for key, score in scores.items()
             if key in levels
@@ -244,7 +255,10 @@ def pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
 
         z = np.arctanh(np.clip(2 * scores[:, own] - 1, -(1 - CLAMP), 1 - CLAMP))
         there = ~np.isnan(z)
-        mass = there * (weights[own] if weights[own].sum() > 0 else np.ones(len(own)))
+        of_tests = weights[own]
+        if not of_tests.sum() > 0:
+            of_tests = np.ones(len(own))
+        mass = there * of_tests
         with np.errstate(invalid="ignore"):
             mean = (np.where(there, z, 0.0) * mass).sum(axis=1) / mass.sum(axis=1)
         findings[key] = np.asarray((np.tanh(mean) + 1) / 2)
@@ -253,8 +267,9 @@ def pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
     for key, values in findings.items():
         nested.setdefault(key[0], []).append(values)
     studies = {name: mean_rows(values) for name, values in nested.items()}
+    domain_of = {score.test.study: score.test.domain for score in reversed(tests)}
     domains: dict[str, list[Floats]] = {}
-    for name, domain in {score.test.study: score.test.domain for score in reversed(tests)}.items():
+    for name, domain in domain_of.items():
         domains.setdefault(domain, []).append(studies[name])
     pooled: dict[Key, Floats] = {("finding", key): values for key, values in findings.items()}
     pooled.update({("study", name): values for name, values in studies.items()})
@@ -300,10 +315,8 @@ def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
 
 def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     """`values`: of the replicates."""
-    key, bare = (
-        place.key,
-        Spread(value=value, se=sd(values), n=n, method=f"bootstrap SE{place.over}"),
-    )
+    key = place.key
+    bare = Spread(value=value, se=sd(values), n=n, method=f"bootstrap SE{place.over}")
     if math.isnan(value):
         return bare
     if key[0] == "finding":
@@ -311,7 +324,8 @@ def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     if key[0] == "study":
         return _study_interval(bare, values, place, least=0.0)
     z = z_of_level(place.level)
-    low, high = max(0.0, value - z * bare.se), min(1.0, value + z * bare.se)
+    low = max(0.0, value - z * bare.se)
+    high = min(1.0, value + z * bare.se)
     return replace(bare, low=low, high=high, method=f"± {round(z, 2)} {bare.method}")
 
 
@@ -326,7 +340,8 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
 
     Hesterberg (2015), Am. Stat. 69:371, 4.2, for the expansion: α becomes 2Φ(−√(n/(n − 1))·t).
     """
-    values, units = values[np.isfinite(values)], place.units
+    values = values[np.isfinite(values)]
+    units = place.units
     if 0 < units < FEWEST_UNITS:
         return replace(bare, reason=f"an arm has {units} to be drawn from: too few for an interval")
     if values.size < 2 or math.isnan(bare.value):
@@ -342,13 +357,12 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
     )
     if least < 0:
         bias = (float(values.mean()) - bare.value) / 2
-        low, high, method = (
-            low - bias,
-            high - bias,
-            "percentile, moved by half of the bootstrap's bias",
-        )
+        low = low - bias
+        high = high - bias
+        method = "percentile, moved by half of the bootstrap's bias"
     else:
-        low, high = min(low, bare.value - wide * bare.se), max(high, bare.value + wide * bare.se)
+        low = min(low, bare.value - wide * bare.se)
+        high = max(high, bare.value + wide * bare.se)
         method = "wider of percentile and ± z SE"
 
     return replace(
@@ -386,7 +400,8 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
     levels: dict[Key, tuple[int, Floats | None]] = {}
     for key, members in inside.items():
         valid = known & np.array(members, dtype=bool)
-        n, rows = int(valid.sum()), None
+        n = int(valid.sum())
+        rows = None
         if n >= FEWEST:
             own = np.flatnonzero(members)
             weights = test_weights([agreement.tests[at] for at in own], known[own])
@@ -441,7 +456,8 @@ def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
         :, 0
     ]
     values = np.append(values, score.pas)
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     if high - low < POINT and _is_constant(score):
         return replace(bare, reason="all answers within each group are the same")
     return replace(bare, low=low, high=high)
@@ -461,7 +477,9 @@ def _is_constant(score: TestScore) -> bool:
 
 def _effect_interval(score: TestScore, level: float) -> tuple[float, float, float] | None:
     """(low, high, no effect) in the unit in which the effect is nearly normal."""
-    kind, side, agent = score.test.kind, score.test.agent, score.agent
+    kind = score.test.kind
+    side = score.test.agent
+    agent = score.agent
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         low, high = interval_of_effect(kind, side, agent.effect, agent.se, level=level)
         return low, high, side.p0
@@ -478,14 +496,16 @@ def _effect_interval(score: TestScore, level: float) -> tuple[float, float, floa
 
 
 def _log_bf_at(score: TestScore, effect: float) -> float:
-    kind, side = score.test.kind, score.test.agent
+    kind = score.test.kind
+    side = score.test.agent
     if kind in SHARE_KINDS:
         return float(log_bf10_of(kind, side, round(effect * side.n1), method=score.method))
     if kind == "contingency":
         # The table with the same margins and this log odds ratio; its cells need not be whole
         table = np.asarray(side.table, dtype=np.float64)
         (r1, r2), c1 = table.sum(axis=1), table[:, 0].sum()
-        low, high = max(0.0, c1 - r2), min(r1, c1)
+        low = max(0.0, c1 - r2)
+        high = min(r1, c1)
         for _ in range(200):
             a = (low + high) / 2
             cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])

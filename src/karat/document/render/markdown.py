@@ -80,7 +80,8 @@ def render_markdown(document: Document) -> str:
 def _block(block: Block) -> Iterator[str]:
     match block:
         case Table():
-            yield from (f"**{_text(block.caption)}**", "")
+            yield f"**{_text(block.caption)}**"
+            yield ""
             shown = limited(block, _MOST_ROWS, "`karat report --to json` has them")
             yield f"| {' | '.join(_text(column.head) for column in shown.columns)} |"
             yield f"|{'|'.join('--:' if column.number else '---' for column in shown.columns)}|"
@@ -99,29 +100,36 @@ def _block(block: Block) -> Iterator[str]:
 
             yield ""
             legend = legend_of(block, block.columns)
-            yield from (f"<sub>{_text(legend)}</sub>", "") if legend else ()
+            if legend:
+                yield f"<sub>{_text(legend)}</sub>"
+                yield ""
         case Chart() if not block.detail:
             yield from _block(block.table)
         case Note():
-            yield from (f"**{_text(block.title)}**", "") if block.title else ()
-            yield from (*(f"- {_text(text)}" for text in block.texts), "")
+            if block.title:
+                yield f"**{_text(block.title)}**"
+                yield ""
+            for text in block.texts:
+                yield f"- {_text(text)}"
+            yield ""
         case Facts():
-            yield from (f"**{_text(block.title)}**", "") if block.title else ()
-            yield from (*(f"- {_text(term)}: {_text(value)}" for term, value in block.items), "")
+            if block.title:
+                yield f"**{_text(block.title)}**"
+                yield ""
+            for term, value in block.items:
+                yield f"- {_text(term)}: {_text(value)}"
+            yield ""
         case Listing() if not block.folded:
             yield f"**{_text(block.title)}**"
-            yield from (
-                "",
-                *(f"    {line}" for line in formats.clean(block.text[: block.limit]).split("\n")),
-                "",
-            )
+            yield ""
+            for line in formats.clean(block.text[: block.limit]).split("\n"):
+                yield f"    {line}"
+            yield ""
         case Low():
-            yield from (
-                f"**{_text(block.question)}**",
-                "",
-                f"{_text(block.sample)}: {_text(block.score)}",
-                "",
-            )
+            yield f"**{_text(block.question)}**"
+            yield ""
+            yield f"{_text(block.sample)}: {_text(block.score)}"
+            yield ""
             for answer in block.answers:
                 if answer.reason:
                     reason = f": {_text(answer.reason)}"

@@ -45,7 +45,8 @@ def comparison_html(comparison: Comparison) -> str:
     """Each metric of the comparison of two runs or conditions."""
     rows = []
     for pairing in comparison.pairings:
-        difference, percent = pairing.difference, comparison.percent(pairing)
+        difference = pairing.difference
+        percent = comparison.percent(pairing)
         means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
         texts = (
             difference.a,
@@ -86,7 +87,10 @@ def chart_html(chart: Chart) -> str:
 
 
 def _page(
-    title: str, lines: Iterable[str], blocks: Iterable[Block], warnings: Iterable[str]
+    title: str,
+    lines: Iterable[str],
+    blocks: Iterable[Block],
+    warnings: Iterable[str],
 ) -> str:
     head = "<br>".join([f"<strong>{_safe(title)}</strong>", *map(_safe, lines)])
     parts = []

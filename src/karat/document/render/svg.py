@@ -96,7 +96,8 @@ class _Drawing:
 
     def element(self, *, framed: bool) -> str:
         pad = _PAD if framed else 0
-        width, height = round(self._width + 2 * pad), round(self.y + 2 * pad)
+        width = round(self._width + 2 * pad)
+        height = round(self.y + 2 * pad)
         if framed:
             ground = f'<rect width="{width}" height="{height}" fill="{self._ink.background}"/>'
         else:
@@ -121,8 +122,12 @@ class _Drawing:
         size: int = 12,
         bold: bool = False,
     ) -> None:
-        quiet, turned = size == _SMALL, anchor == "turned"
-        fill = self._ink.quiet if quiet else self._ink.text
+        quiet = size == _SMALL
+        turned = anchor == "turned"
+        if quiet:
+            fill = self._ink.quiet
+        else:
+            fill = self._ink.text
         more = ' font-weight="600"' if bold else ""
         if turned:
             more += f' transform="rotate(-90 {_at(x)} {_at(y)})"'
@@ -131,7 +136,13 @@ class _Drawing:
         self._parts.append(f'<text {place} font-size="{size}" fill="{fill}"{more}>{written}</text>')
 
     def path(
-        self, shape: str, color: str, *, wide: float = 1, dash: str = "", label: str = ""
+        self,
+        shape: str,
+        color: str,
+        *,
+        wide: float = 1,
+        dash: str = "",
+        label: str = "",
     ) -> None:
         self._parts.append(_path(shape, color, wide=wide, dash=dash, label=label))
 
@@ -153,18 +164,21 @@ class _Drawing:
         if series is None:
             return self._ink.mark
         if self._chart.ordered:
-            steps, last = self._ink.steps, max(1, len(self._chart.legend) - 1)
+            steps = self._ink.steps
+            last = max(1, len(self._chart.legend) - 1)
             return steps[round(series * (len(steps) - 1) / last)]
 
         return self._ink.categories[series % len(self._ink.categories)]
 
     def legend(self) -> None:
         """The names of the series, each with its mark."""
-        x, end = 0.0, self._left + _PLOT
+        x = 0.0
+        end = self._left + _PLOT
         for series, name in enumerate(self._chart.legend):
             wide = 16 + _LETTER * formats.width(name) + 16
             if x and x + wide > end:
-                x, self.y = 0.0, self.y + 20
+                x = 0.0
+                self.y += 20
             if self._chart.ordered:
                 self.box(x, self.y + 4, 10, 10, self._color(series), name)
             else:
@@ -218,7 +232,8 @@ class _Drawing:
 
             for mark in line.marks:
                 if mark.start is not None:
-                    start, end = scale(mark.start), scale(mark.value)
+                    start = scale(mark.start)
+                    end = scale(mark.value)
                     self.box(
                         start,
                         middle - 7,
@@ -263,7 +278,8 @@ class _Drawing:
             self._left,
             self._left + _PLOT,
         )
-        top, bottom = self.y, self.y + panel.height
+        top = self.y
+        bottom = self.y + panel.height
         up = _Scale(
             panel.y,
             [end for point in points for end in (point.y, point.low, point.high)],
@@ -287,11 +303,9 @@ class _Drawing:
                     self.marker(across(point.x), up(point.y), curve.series, point.label)
             elif curve.form == "bars":
                 for point in curve.points:
-                    left, right, y = (
-                        across(point.left or 0.0),
-                        across(point.right or 0.0),
-                        up(point.y),
-                    )
+                    left = across(point.left or 0.0)
+                    right = across(point.right or 0.0)
+                    y = up(point.y)
                     self.box(
                         left + 0.5,
                         y,
@@ -310,7 +324,8 @@ class _Drawing:
         def through(places: Iterable[tuple[float, float]]) -> str:
             return "M" + "L".join(f"{_at(across(x))} {_at(up(y))}" for x, y in places)
 
-        color, elements = self._color(curve.series), []
+        color = self._color(curve.series)
+        elements = []
         banded = []
         for p in curve.points:
             if p.low is not None and p.high is not None:
@@ -320,7 +335,10 @@ class _Drawing:
             edge = [(x, low) for x, low, _ in banded] + [
                 (x, high) for x, _, high in reversed(banded)
             ]
-            fill = color if curve.form == "lines" else self._ink.quiet
+            if curve.form == "lines":
+                fill = color
+            else:
+                fill = self._ink.quiet
             elements.append(f'<path d="{through(edge)}z" fill="{fill}" opacity="0.16"/>')
 
         if curve.form == "points":
@@ -346,7 +364,11 @@ class _Scale:
     """Values to pixels, and where the ticks are."""
 
     def __init__(
-        self, axis: Axis, values: Iterable[float | None], first: float, last: float
+        self,
+        axis: Axis,
+        values: Iterable[float | None],
+        first: float,
+        last: float,
     ) -> None:
         known = [value for value in values if value is not None and math.isfinite(value)] or [
             0.0,
@@ -371,7 +393,8 @@ class _Scale:
 
         if self._end <= self._start:
             self._end = self._start + 1
-        self._first, self._room = first, last - first
+        self._first = first
+        self._room = last - first
         if axis.whole and len(set(known)) <= _FEW:
             self.ticks: Sequence[float] = sorted({value for value in known if value == int(value)})
         else:
@@ -424,9 +447,11 @@ def _lanes(line: Line) -> int:
 def _span(point: Point, *, upright: bool) -> list[tuple[float, float]]:
     """The ends of an interval of a point; nothing if there is none."""
     if upright:
-        low, high = (point.low, point.high)
+        low = point.low
+        high = point.high
     else:
-        low, high = (point.left, point.right)
+        low = point.left
+        high = point.right
 
     if low is None or high is None:
         return []

@@ -113,7 +113,8 @@ class _Page:
                 if not full or lows > lowest:
                     continue
                 if lows == 1:
-                    yield from ("", self.styled("Lowest questions", "bold"))
+                    yield ""
+                    yield self.styled("Lowest questions", "bold")
 
             if full or (isinstance(block, (Table, Note)) and block.brief):
                 shown: Block = block
@@ -124,7 +125,9 @@ class _Page:
     def block(self, block: Block) -> Iterator[str]:
         match block:
             case Table():
-                yield from ("", self.styled(_line(block.caption), "bold"), *self.table(block))
+                yield ""
+                yield self.styled(_line(block.caption), "bold")
+                yield from self.table(block)
             case Chart() if not block.detail:
                 yield from self.block(block.table)
             case Note():
@@ -132,20 +135,19 @@ class _Page:
                 if block.title:
                     yield self.styled(_line(block.title), "bold")
                 style = "dim" if block.tone == "quiet" else ""
-                yield from (
-                    line
-                    for text in block.texts
-                    for line in self.wrapped(text, style=style, indent=_INDENT)
-                )
+                for text in block.texts:
+                    yield from self.wrapped(text, style=style, indent=_INDENT)
             case Facts():
-                yield from ("", *([self.styled(_line(block.title), "bold")] if block.title else []))
+                yield ""
+                if block.title:
+                    yield self.styled(_line(block.title), "bold")
                 for term, value in block.items:
                     yield from self.wrapped(f"{term}: {value}", indent=_INDENT, hang=2)
             case Listing() if not block.folded:
-                yield from ("", self.styled(_line(block.title), "bold"))
-                yield from (
-                    f"  {line}" for line in formats.clean(block.text[: block.limit]).split("\n")
-                )
+                yield ""
+                yield self.styled(_line(block.title), "bold")
+                for quoted in formats.clean(block.text[: block.limit]).split("\n"):
+                    yield f"  {quoted}"
             case Low():
                 yield from self.low(block)
             case _:  # charts, and details that are shown on request
@@ -212,7 +214,8 @@ class _Page:
             yield from self.row(grid, row, kept, grouped=grouped)
 
         legend = legend_of(table, heads)
-        yield from self.wrapped(legend, style="dim", indent=_INDENT) if legend else ()
+        if legend:
+            yield from self.wrapped(legend, style="dim", indent=_INDENT)
 
     def fitting(self, table: Table) -> list[int]:
         """The columns that are shown: those of the highest rank are dropped first until the others
@@ -294,35 +297,32 @@ class _Grid:
         rows = [row for row in table.rows if isinstance(row, Row)]
         self._left = [not column.number for column in columns]
         self._left[0] = True
-        grouped = _INDENT if any(isinstance(row, Group) for row in table.rows) else 0
-        names = [grouped + formats.width(_line(row.name)) for row in rows]
-        self.widths: list[tuple[int, int]] = [
-            (max([formats.width(_line(columns[0].head)), *names]), 0)
-        ]
+        names = [formats.width(_line(row.name)) for row in rows]
+        if len(rows) < len(table.rows):  # rows below the name of a group are indented
+            names = [_INDENT + name for name in names]
+        names.append(formats.width(_line(columns[0].head)))
+        self.widths: list[tuple[int, int]] = [(max(names), 0)]
         for at, column in zip(kept[1:], columns[1:], strict=True):
             cells = [_texts(row.cells[at - 1]) for row in rows]
             beside = max((formats.width(text) for _, text in cells), default=0)
             values = max((formats.width(text) for text, _ in cells), default=0)
             head = _line(column.head)
             value, _, level = head.partition(" [")
+            room = formats.width(head)  # what the head needs of the column of values
             if beside and level:
-                self.widths.append(
-                    (max(values, formats.width(value)), max(beside, formats.width(level) + 1))
-                )
-            else:
-                self.widths.append(
-                    (max(values, formats.width(head) - (1 + beside if beside else 0)), beside)
-                )
+                room = formats.width(value)
+                beside = max(beside, formats.width(level) + 1)
+            elif beside:
+                room -= 1 + beside
+            self.widths.append((max(values, room), beside))
 
         shortest = min(self.widths[0][0], _SHORT_NAME)
         room = width - _INDENT - self._sum() + self.widths[0][0] - shortest
         # Columns of text get narrower until the table fits, and wrap; a long name has its own line
-        texts = [self.widths[at][0] for at, left in enumerate(self._left) if left and at]
-        self.least = width - room - sum(value - min(value, _SHORT_TEXT) for value in texts)
-        for at in sorted(
-            (at for at, left in enumerate(self._left) if left and at),
-            key=lambda at: -self.widths[at][0],
-        ):
+        texts = [at for at, left in enumerate(self._left) if left and at]
+        texts.sort(key=lambda at: -self.widths[at][0])
+        self.least = width - room - sum(max(self.widths[at][0] - _SHORT_TEXT, 0) for at in texts)
+        for at in texts:
             if room < 0:
                 text, beside = self.widths[at]
                 narrow = max(min(text, _NARROWEST), text + room)
@@ -374,7 +374,8 @@ def _texts(cell: Cell) -> tuple[str, str]:
     text, below = written(cell)
     if isinstance(cell, Estimate):
         return text, formats.clean(below)
-    line, note = _line(text), _line(below)
+    line = _line(text)
+    note = _line(below)
     return (f"{line} ({note})" if line and note else line or note), ""
 
 
@@ -385,7 +386,8 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def _lines(words: Iterable[str], width: int) -> list[str]:
-    pieces, longest = [], max(width, 8)
+    pieces = []
+    longest = max(width, 8)
     for word in words:
         tail = word
         while formats.width(tail) > longest:  # it is split
@@ -401,7 +403,9 @@ def _lines(words: Iterable[str], width: int) -> list[str]:
         if line and formats.width(line) + 1 + formats.width(piece) > width:
             lines.append(line)
             line = piece
+        elif line:
+            line = f"{line} {piece}"
         else:
-            line = f"{line} {piece}" if line else piece
+            line = piece
 
     return [*lines, line]

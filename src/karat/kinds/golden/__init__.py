@@ -199,13 +199,15 @@ class Golden(Kind):
                     continue
 
                 # one row may have several questions
-                is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
+                is_new = sample.id not in seen
+                first = seen.setdefault(sample.id, number)
                 if is_new and repeated:
                     merged[sample.id] = sample
                 elif is_new:
                     added.append(sample)
                 elif repeated and _asks_the_same(merged[sample.id], sample):
-                    kept, other = merged[sample.id], sample.metadata
+                    kept = merged[sample.id]
+                    other = sample.metadata
                     same = {
                         key: value
                         for key, value in kept.metadata.items()
@@ -226,7 +228,9 @@ class Golden(Kind):
         """The rows of the file, or of the tests in another tool's configuration."""
         options = self._options
         named = options.roles or options.question_key or options.answer_key or options.split
-        found = None if named else setups.questions(path)
+        found = None
+        if not named:
+            found = setups.questions(path)
         if found is None:
             rows = read_rows(path, section=options.split, sheet=options.sheet, most=self._most)
             # samples may be made of several rows, or as all rows say
@@ -285,7 +289,9 @@ def _samples_of(items: Sequence[forms.Item]) -> Iterator[list[Numbered]]:
     for start in range(0, len(items), BLOCK):
         block: list[Numbered] = []
         for position, item in enumerate(items[start : start + BLOCK], start):
-            sample = None if item.wrong else forms.sample(item, position)
+            sample = None
+            if not item.wrong:
+                sample = forms.sample(item, position)
             block.append((item.number, sample, item.wrong))
 
         yield block

@@ -90,7 +90,10 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     entries = _entries(value, by_default)
     several = len(entries) > 1
     for place, entry in enumerate(entries):
-        named = f"'{column}'[{place}]" if several else f"'{column}'"
+        if several:
+            named = f"'{column}'[{place}]"
+        else:
+            named = f"'{column}'"
 
         if isinstance(entry, str):
             kind = by_default
@@ -100,7 +103,8 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
         elif isinstance(entry, Mapping):
             criteria, why = _of_object(entry, by_default)
         else:
-            criteria, why = [], [f"must be a text or an object with `text`, got {shown(entry)}"]
+            criteria = []
+            why = [f"must be a text or an object with `text`, got {shown(entry)}"]
 
         found += criteria
         wrong += [f"{named} {message}" for message in why]
@@ -152,13 +156,16 @@ def of_expected(text: str) -> tuple[list[Criterion], str | None]:
         return [], f"{text.partition(':')[0]}: a program"
 
     typed = re.match(r"((?:not-)?[a-z][a-z-]*)(?:\(([0-9.]+)\))?(:|\Z)", text)
-    kind = "" if typed is None else typed[1]
+    kind = ""
+    if typed is not None:
+        kind = typed[1]
     if typed is None or not _is_known(kind):
         if typed is not None and typed[3] and re.fullmatch(_OTHERS, kind.removeprefix(NOT)):
             return [], kind
         return of_assertion({"type": "equals", "value": text})
 
-    threshold, value = typed[2], text[typed.end() :].strip()
+    threshold = typed[2]
+    value = text[typed.end() :].strip()
     given: dict[str, object] = {"type": kind, "value": value}
     if kind.removeprefix(NOT) in _LIMITS:
         given = {"type": kind, "threshold": threshold or value}
@@ -191,7 +198,9 @@ def _entries(value: object, by_default: str) -> list[object]:
             parts = [part.strip() for line in lines for part in line.split(";")]
             return [part for part in parts if part]
 
-        return [text] if text else []
+        if text:
+            return [text]
+        return []
 
     if value is None:
         return []
@@ -212,18 +221,24 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
         known = [*CRITERION_TYPES, *_JUDGED, *_LIMITS]
         return [], [f"has the unknown type {shown(stated)}{did_you_mean(kind, known)}"]
 
-    opposite, base = kind.startswith(NOT), kind.removeprefix(NOT)
+    opposite = kind.startswith(NOT)
+    base = kind.removeprefix(NOT)
     value = _first(given, _TEXT_KEYS if base == "judge" else _VALUE_KEYS)
     if base in _LIMITS:
         base, factor = _LIMITS[base]
         limit = _number(given.get("threshold", value))
-        value = None if limit is None else f"{limit * factor:.12g}"
+        value = None
+        if limit is not None:
+            value = f"{limit * factor:.12g}"
 
     text, why = _text_of(value, base)
     if why is not None:
         wrong.append(why)
     weight = _first(given, _WEIGHT_KEYS)
-    number = 1.0 if weight is None else _number(weight)
+    if weight is not None:
+        number = _number(weight)
+    else:
+        number = 1.0
     if number is None or abs(number) > 1e6:
         wrong.append(f"has the weight {shown(weight)}, expected a number from -1e6 to 1e6")
     dealbreaker = _first(given, _DEALBREAKER_KEYS)
@@ -233,9 +248,16 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
         return [], wrong
 
     if base in _JUDGED:
-        text, base = _JUDGED[base].format(text), "judge"
-    name = f"{NOT}{base}" if opposite else base
-    stated_besides: dict[str, Any] = {"dealbreaker": True} if dealbreaker else {}
+        text = _JUDGED[base].format(text)
+        base = "judge"
+    if opposite:
+        name = f"{NOT}{base}"
+    else:
+        name = base
+    if dealbreaker:
+        stated_besides: dict[str, Any] = {"dealbreaker": True}
+    else:
+        stated_besides = {}
     if number != 1:  # what a struct leaves out is the default itself, not an equal value
         stated_besides["weight"] = number
     if name != "judge":
@@ -261,10 +283,16 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
     if kind.endswith(("-any", "-all")) and isinstance(value, (list, str)):
         parts = value
         if isinstance(parts, str):
-            parts = parts.splitlines() if "\n" in parts.strip() else parts.split(",")
+            if "\n" in parts.strip():
+                parts = parts.splitlines()
+            else:
+                parts = parts.split(",")
         lines = []
         for part in parts:
-            line = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+            if isinstance(part, str):
+                line = part
+            else:
+                line = json.dumps(part, ensure_ascii=False)
             if line.strip():
                 lines.append(" ".join(line.split()))
 
@@ -272,7 +300,9 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
     elif isinstance(value, str):
         text = value.strip()
     elif value is None or isinstance(value, bool):
-        text = "" if value is None else str(value).lower()
+        text = ""
+        if value is not None:
+            text = str(value).lower()
     elif isinstance(value, (int, float)):
         text = f"{value:.17g}"
     else:

@@ -124,13 +124,16 @@ def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
 
 
 def _squad(item: Item, place: Value, answers: list[Value], *, impossible: bool) -> None:
-    item.id, item.question = place.at("id").id(), place.at("question").text()
+    item.id = place.at("id").id()
+    item.question = place.at("question").text()
     if impossible:
-        item.golden, item.detail = UNANSWERABLE, {"impossible": True}
+        item.golden = UNANSWERABLE
+        item.detail = {"impossible": True}
         return
 
     texts = list(dict.fromkeys(answer.text() for answer in answers))
-    item.golden, item.detail = "".join(texts[:1]), {"answers": texts}
+    item.golden = "".join(texts[:1])
+    item.detail = {"answers": texts}
     if not texts:
         item.wrong.append(
             f"'{place.at('answers').path}' has no golden answer, and the question is not "

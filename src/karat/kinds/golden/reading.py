@@ -134,7 +134,9 @@ class RowReader:
                 )
 
     def _ask(self, undecided: Undecided) -> None:
-        other = None if self._named else no_questions(self._columns)
+        other = None
+        if not self._named:
+            other = no_questions(self._columns)
         if other is not None:
             self.faults.append(Fault(place="file", message=other))
             return
@@ -287,7 +289,9 @@ class RowReader:
         read: list[Numbered] = []
         for position, (number, row) in rows:
             wrong: list[str] = []
-            question = row.get(self._question[0]) if apart else None
+            question = None
+            if apart:
+                question = row.get(self._question[0])
             if not (isinstance(question, str) and PLAIN(question)):
                 question = self._question_of(row, wrong)
             name = str(position)
@@ -368,7 +372,11 @@ class RowReader:
             wrong.append(f"has no '{path}'{hint(role, path, list(row))}")
 
     def _golden_of(
-        self, row: Row, path: str, given: Options | None, wrong: list[str]
+        self,
+        row: Row,
+        path: str,
+        given: Options | None,
+        wrong: list[str],
     ) -> tuple[str | None, JsonObject]:
         """The golden answer, and the turn's detail with all that are right, if several are."""
         value = cell(row, path)

@@ -259,7 +259,8 @@ class Conversation(Kind):
         faults = [*drafts.faults, *self._missing(drafts, lacking)]
         skip = self._options.skip is not None and len(whole) > 0
         skipped = left_out(path, faults, skip=skip, unit=drafts.unit)
-        marks, marked = None, self._options.quarantine
+        marks = None
+        marked = self._options.quarantine
         if marked is not None:
             candidates = [folder / marked for folder in self._folders(path)]
             there = next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -284,7 +285,8 @@ class Conversation(Kind):
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         clusters = with_repeats_clustered(samples, repeats(samples))
-        size, stratum = self._options.sample_size, by_columns(self._options.stratify)
+        size = self._options.sample_size
+        stratum = by_columns(self._options.stratify)
         if self._options.allocation == "equal":
             try:
                 drawn = draw_equally(clusters, size, seed=self._options.seed, stratum=stratum)
@@ -356,7 +358,11 @@ class Conversation(Kind):
         return found
 
     def _sample(
-        self, position: int, draft: Draft, template: str | None, marks: Quarantine | None
+        self,
+        position: int,
+        draft: Draft,
+        template: str | None,
+        marks: Quarantine | None,
     ) -> Sample:
         turns = self._turns(draft, marks)
         numbers = any(parse_value(turn.golden) is not None for turn in turns)

@@ -30,7 +30,9 @@ from karat_conversations.kinds.conversation.analysis.model import ConversationSu
 def right_answers(part: ConversationSummary) -> Iterator[Block]:
     """The total cost, divided by the right answers."""
     table = _table(part)
-    names, panels, least = labels(result.condition for result in part.conditions), [], []
+    names = labels(result.condition for result in part.conditions)
+    panels = []
+    least = []
     for unit, goal, write, right in _COSTS:
         lines, known = [], []
         for result in part.conditions:
@@ -70,7 +72,8 @@ def right_answers(part: ConversationSummary) -> Iterator[Block]:
 def _table(part: ConversationSummary) -> Table:
     rows = []
     for at, result in enumerate(part.conditions):
-        cost, pace = result.cost, result.pace
+        cost = result.cost
+        pace = result.pace
         if pace.milliseconds_median is None:
             median = None
         else:

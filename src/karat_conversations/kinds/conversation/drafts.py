@@ -60,7 +60,10 @@ def rendered(table: Table) -> str:
     if isinstance(table, Mapping):
         labels = dict.fromkeys(label for column in table.values() for label in column)
         body = ([label, *(column.get(label) for column in table.values())] for label in labels)
-        cells = [["", *table], *body] if table else []
+        if table:
+            cells = [["", *table], *body]
+        else:
+            cells = []
 
     rows = []
     for row in cells:
@@ -196,7 +199,10 @@ def questions(at: Value) -> list[str]:
 def numbers(at: Value, turns: int) -> list[float | str | None]:
     """Golden answers: numbers and texts, one per turn; None if the file has none."""
     values = _each(
-        at, turns, "a number or a text", lambda value: not isinstance(value, (list, dict))
+        at,
+        turns,
+        "a number or a text",
+        lambda value: not isinstance(value, (list, dict)),
     )
     return [plain_answer(value) for value in values]
 
@@ -218,7 +224,8 @@ def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) ->
     """As many values as turns; if the number differs, that is a fault and all are None."""
     if at.value is None or not turns:
         return [None] * turns
-    before, listed = len(at.wrong), entries(at)
+    before = len(at.wrong)
+    listed = entries(at)
     if len(listed) != turns:
         if len(at.wrong) == before:
             at.note(

@@ -43,7 +43,8 @@ def lint(path: Path, drafts: Drafts) -> Linted:
 
             turns.append(golden)
 
-        stated, there = draft.features.get("num_dialogue_turns"), len(draft.turns)
+        stated = draft.features.get("num_dialogue_turns")
+        there = len(draft.turns)
         if stated not in (None, there):
             counts = Doubt("turn_count", {"stated": stated, "there": there})
             doubted.append(_doubted(draft.id, None, [counts]))

@@ -31,7 +31,8 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
             rows.fault(number, wrong)
             continue
 
-        reasons, marks = row["reasons"], quarantine.setdefault(str(row["id"]), {})
+        reasons = row["reasons"]
+        marks = quarantine.setdefault(str(row["id"]), {})
         if isinstance(reasons, str):
             named = (reasons,)
         else:
@@ -55,7 +56,9 @@ def written(doubted: Iterable[Doubted]) -> str:
 
 
 def _wrong(row: Mapping[str, object], turns: Mapping[str, int]) -> str | None:
-    name, turn, reasons = row.get("id"), row.get("turn"), row.get("reasons")
+    name = row.get("id")
+    turn = row.get("turn")
+    reasons = row.get("reasons")
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         return f"'id' must be the id of a conversation, got {shown(name)}"
     if str(name) not in turns:

@@ -66,7 +66,10 @@ def cleaned(number: int, row: Row) -> _Read:
 
 
 def _dialogue(
-    at: Value, asked: str, executed: str, printed: Callable[[int], list[str | None]]
+    at: Value,
+    asked: str,
+    executed: str,
+    printed: Callable[[int], list[str | None]],
 ) -> list[DraftTurn]:
     """The turns, from lists under the keys `asked` and `executed`; `printed` gives the printed
     answers of n turns.
@@ -84,7 +87,11 @@ def _dialogue(
     for question, answer, written, program, split in columns:
         found.append(
             DraftTurn(
-                question=question, executed=answer, printed=written, program=program, qa_split=split
+                question=question,
+                executed=answer,
+                printed=written,
+                program=program,
+                qa_split=split,
             )
         )
 
@@ -119,7 +126,10 @@ def original(number: int, row: Row) -> _Read:
         ]
 
     turns = _dialogue(
-        annotation, "dialogue_break", "exe_ans_list", lambda count: _printed(row, count)
+        annotation,
+        "dialogue_break",
+        "exe_ans_list",
+        lambda count: _printed(row, count),
     )
     draft = Draft(number=number, id=name, turns=turns, **_report(record))
     return draft, record.wrong
@@ -130,16 +140,23 @@ def finqa(number: int, row: Row) -> _Read:
     faults.
     """
     record = Value(row)
-    name, qa = record.at("id").id(), record.within("qa")
+    name = record.at("id").id()
+    qa = record.within("qa")
     if qa is None:
         return None, record.wrong
-    question, executed = qa.at("question").text(), _golden(qa.at("exe_ans"))
+    question = qa.at("question").text()
+    executed = _golden(qa.at("exe_ans"))
     printed, program = (
         qa.at(key).text(number=True, optional=True) or None for key in ("answer", "program")
     )
     turn = DraftTurn(question=question, executed=executed, printed=printed, program=program)
     draft = Draft(
-        number=number, id=name, turns=[turn], single=True, dialect="finqa", **_report(record)
+        number=number,
+        id=name,
+        turns=[turn],
+        single=True,
+        dialect="finqa",
+        **_report(record),
     )
     return draft, record.wrong
 
@@ -174,8 +191,10 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
 
     drafts = []
     for asked in entries(record.at("questions")):
-        question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
-        scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
+        question = asked.at("question").text()
+        kind = asked.at("answer_type").choice(_ANSWER_TYPES)
+        scale = asked.at("scale").choice(_TATQA_SCALES)
+        answer = asked.at("answer").value
         if isinstance(answer, list):
             listed = answer
         else:
@@ -257,9 +276,13 @@ def _printed(row: Row, count: int) -> list[str | None]:
         steps: list[str | None] = []
         for key in ("qa", "qa_0", "qa_1"):
             part = row.get(key)
-            listed_steps = part.get("steps") if isinstance(part, dict) else None
+            listed_steps = None
+            if isinstance(part, dict):
+                listed_steps = part.get("steps")
             for step in listed_steps if isinstance(listed_steps, list) else ():
-                result = step.get("res") if isinstance(step, dict) else None
+                result = None
+                if isinstance(step, dict):
+                    result = step.get("res")
                 steps.append(plain_text(result))
 
         if len(steps) != asked.count(False):
@@ -277,10 +300,14 @@ def _printed(row: Row, count: int) -> list[str | None]:
     answers = []
     for answer in listed:
         text = plain_text(answer)
-        reference = None if text is None else _REFERENCE.fullmatch(text.strip())
+        reference = None
+        if text is not None:
+            reference = _REFERENCE.fullmatch(text.strip())
         if reference is not None:
             place = int(reference[1])
-            text = results[place] if place < len(results) else None
+            text = None
+            if place < len(results):
+                text = results[place]
 
         answers.append(text)
 
@@ -388,7 +415,8 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
             record.wrong.append(wrong_text)
             question = ""
 
-        answer, executed = _golden(record.at(names["answer_key"])), record.at("executed").value
+        answer = _golden(record.at(names["answer_key"]))
+        executed = record.at("executed").value
         printed, program, unit = (
             record.at(key).text(number=True, optional=True) or None
             for key in ("printed", "program", "unit")
@@ -550,7 +578,11 @@ class Drafts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_drafts(
-    path: Path, *, split: str | None, sheet: str | None, keys: Mapping[str, str | None]
+    path: Path,
+    *,
+    split: str | None,
+    sheet: str | None,
+    keys: Mapping[str, str | None],
 ) -> Drafts:
     """The whole file. Raises BadDataset if nothing can be read."""
     rows = read_rows(path, section=split, sheet=sheet)
@@ -561,10 +593,11 @@ def read_drafts(
             form, rows = "turns", turns
 
     if form is None:
-        if rows.count:
-            faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
-        else:
-            faults = rows.sorted_faults()
+        faults = (
+            [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
+            if rows.count
+            else rows.sorted_faults()
+        )
 
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
 
@@ -590,7 +623,8 @@ def read_drafts(
     seen: dict[str, int] = {}
     for draft in drafts:
         wrong = sized_wrong(draft.turns)
-        is_new, first = draft.id not in seen, seen.setdefault(draft.id, draft.number)
+        is_new = draft.id not in seen
+        first = seen.setdefault(draft.id, draft.number)
         if not is_new:
             wrong = (
                 f"the id '{draft.id:.80}' is also in {rows.unit} {first}; each conversation needs "

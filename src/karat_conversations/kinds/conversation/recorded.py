@@ -247,7 +247,10 @@ class RecordedTurns:
         elif isinstance(value, bool):
             answer = "yes" if value else "no"
         else:
-            answer = value if isinstance(value, str) else repr(float(value))
+            if isinstance(value, str):
+                answer = value
+            else:
+                answer = repr(float(value))
 
         return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
 
@@ -284,7 +287,8 @@ class RecordedTurns:
         if past_the_end and self.first_turn == 0 and all(turn for _, turn, _, _ in self.rows):
             hint = "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
         elif self.rows and len(left) == len(self.rows):
-            theirs, ours = next(iter(self.rows))[0], next(iter(turns), "")
+            theirs = next(iter(self.rows))[0]
+            ours = next(iter(turns), "")
             hint = (
                 f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's "
                 f"like '{ours}'"
@@ -367,11 +371,9 @@ class RecordedTurns:
     def _key(self, row: Row) -> Key:
         """Raises ValueError with what the row lacks."""
         columns = self.columns
-        name, condition, value = (
-            self._conversation(row),
-            self._condition(row),
-            self._repetition(row),
-        )
+        name = self._conversation(row)
+        condition = self._condition(row)
+        value = self._repetition(row)
         repetition = self._repetitions.number(name, condition, value)
         if "turn" in columns:
             cell = row.get(columns["turn"])
@@ -515,7 +517,8 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
 
     numbers: dict[str, float | None] = {}
     for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
-        cell, numbers[target] = cells.get(target), None
+        cell = cells.get(target)
+        numbers[target] = None
         if isinstance(cell, (int, float, str)) and not isinstance(cell, bool):
             with suppress(ValueError, OverflowError):
                 number = float(cell)

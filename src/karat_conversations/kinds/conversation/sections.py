@@ -97,7 +97,12 @@ def _rate(rate: Rate | Stratum, color: int) -> Estimate:
 
 def _share(mean: Estimated, color: int) -> Estimate:
     return Estimate(
-        mean.value, mean.low, mean.high, percent=True, scale=Scale(0.0, 1.0), color=color
+        mean.value,
+        mean.low,
+        mean.high,
+        percent=True,
+        scale=Scale(0.0, 1.0),
+        color=color,
     )
 
 
@@ -107,7 +112,8 @@ def _interval(part: ConversationSummary, head: str = "right") -> str:
 
 def sections(summary: Summary) -> KindBlocks:
     """Everything that conversations add to a report."""
-    part, settings = summary.part(ConversationSummary), summary.provenance.settings
+    part = summary.part(ConversationSummary)
+    settings = summary.provenance.settings
     asked = formats.plural(summary.samples, "conversation")
     asked_with = [
         *(["golden answers as history"] if settings.get("dataset.history") == "golden" else []),
@@ -124,7 +130,10 @@ def sections(summary: Summary) -> KindBlocks:
     blocks: list[Block] = [
         *_strata(part, "Accuracy by turn", "turn", lambda result: result.by_turn),
         *_strata(
-            part, "Complexity ceiling", "golden operations", lambda result: result.by_operations
+            part,
+            "Complexity ceiling",
+            "golden operations",
+            lambda result: result.by_operations,
         ),
         *_ladder(part, summary),
         *_diagnoses(part),
@@ -374,23 +383,32 @@ def _of_rung(summary: Summary, condition: ConversationResult, rung: Rung) -> Est
     """The rate with the rung's name; else the metric's mean over conversations, if it is the same
     number.
     """
-    rate, place = condition.rate(rung.metric), (condition.condition, rung.metric)
+    rate = condition.rate(rung.metric)
+    place = (condition.condition, rung.metric)
     result = next(
         (result for result in summary.results if (result.condition, result.metric) == place), None
     )
     low = high = None
     if rate is not None:
-        low, high = rate.estimate.low, rate.estimate.high
+        low = rate.estimate.low
+        high = rate.estimate.high
     elif (
         result is not None
         and result.mean.value is not None
         and rung.rate is not None
         and math.isclose(result.mean.value, rung.rate)
     ):
-        low, high = result.mean.low, result.mean.high
+        low = result.mean.low
+        high = result.mean.high
 
     return Estimated(
-        value=rung.rate, low=low, high=high, se=None, n=rung.n, level=summary.level, method=""
+        value=rung.rate,
+        low=low,
+        high=high,
+        se=None,
+        n=rung.n,
+        level=summary.level,
+        method="",
     )
 
 
@@ -445,7 +463,8 @@ def _curves(
 ) -> Chart | None:
     """Accuracy as a curve over whole numbers, one per condition; None if nothing is known."""
     solid: list[tuple[str, Stratum]] = []  # of the first condition, those with enough turns
-    curves, unit = [], "turn" if table.columns[0].head == "turn" else "operation"
+    curves = []
+    unit = "turn" if table.columns[0].head == "turn" else "operation"
     for series, result in enumerate(part.conditions):
         strata = [
             step
@@ -553,7 +572,11 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     table = Table(
         caption=f"Diagnoses of wrong turns, right: {part.right}",
         columns=columns(
-            "diagnosis", "turns", "of wrong turns", "for example", text=("for example",)
+            "diagnosis",
+            "turns",
+            "of wrong turns",
+            "for example",
+            text=("for example",),
         ),
         rows=listed,
         legend=(
@@ -562,7 +585,8 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     )
     if totals:
         first = next(result for result in part.conditions if result.diagnoses)
-        worst, failed = first.diagnoses[0], sum(cause.turns for cause in first.diagnoses)
+        worst = first.diagnoses[0]
+        failed = sum(cause.turns for cause in first.diagnoses)
         yield Chart(
             name="diagnoses",
             title=f"{worst.label.replace('_', ' ')} is behind {formats.share(worst.share)} of the "
@@ -842,7 +866,8 @@ def _features(part: ConversationSummary) -> Blocks:
             f"{first.condition} (n {turns})"
         )
 
-    names, axis = labels(marks), Axis(title="share of turns", start=0.0, end=1.0, percent=True)
+    names = labels(marks)
+    axis = Axis(title="share of turns", start=0.0, end=1.0, percent=True)
     lines = tuple(Line(name=names[name], marks=tuple(line)) for name, line in marks.items())
     yield Chart(
         name="features",
@@ -868,7 +893,10 @@ def _others(part: ConversationSummary) -> Blocks:
         yield Table(
             caption="Without quarantined turns",
             columns=columns(
-                "rule", "all turns", _interval(part, "without quarantined turns"), "turns left"
+                "rule",
+                "all turns",
+                _interval(part, "without quarantined turns"),
+                "turns left",
             ),
             rows=listed,
             legend="Quarantined: the golden data contradicts itself there.",
@@ -876,7 +904,13 @@ def _others(part: ConversationSummary) -> Blocks:
 
     if listed := _each(part, _file_verdicts):
         heads = columns(
-            "rule", "ours", "the file's", "agree", "only ours", "only the file's", "turns"
+            "rule",
+            "ours",
+            "the file's",
+            "agree",
+            "only ours",
+            "only the file's",
+            "turns",
         )
         yield Table(caption="Verdicts of the file itself", columns=heads, rows=listed)
 
@@ -931,7 +965,8 @@ def _file_verdicts(condition: ConversationResult) -> list[Row]:
         return []
     rows = []
     for metric, agreement in verdicts.agreement.items():
-        ours, theirs = verdicts.only_ours[metric], verdicts.only_theirs[metric]
+        ours = verdicts.only_ours[metric]
+        theirs = verdicts.only_theirs[metric]
         counts = Count(verdicts.right - theirs + ours), Count(verdicts.right)
         cells = (*counts, Share(agreement), Count(ours), Count(theirs), Count(verdicts.n))
         rows.append(Row(name=metric.replace("_", " "), cells=cells))

@@ -115,8 +115,11 @@ def turns(page: SamplePage) -> list[JsonObject]:
             else:
                 missing = trial.why_missing()
 
-            diagnosis = None if score is None else score.labels.get("diagnosis")
-            found, evidence = _counted(detail.get("evidence")), []
+            diagnosis = None
+            if score is not None:
+                diagnosis = score.labels.get("diagnosis")
+            found = _counted(detail.get("evidence"))
+            evidence = []
             if isinstance(found, dict):
                 evidence = [(name, _shown(value)) for name, value in list(found.items())[:20]]
             if detail.get("carried") is True:

@@ -207,7 +207,11 @@ class Study(Kind):
     ) -> Comparison:
         """By participant and test, over the studies that both have, whatever their wording."""
         return on_demand.compare_studies(
-            runs, summaries, pairs, sides, allow_code=code_allowed(asked)
+            runs,
+            summaries,
+            pairs,
+            sides,
+            allow_code=code_allowed(asked),
         )
 
     class Options(BaseModel):
@@ -257,11 +261,10 @@ class Study(Kind):
 
     def load(self, path: Path) -> Dataset:
         """The participants. Raises BadDataset with every fault, BadOption for unknown arms."""
-        studies, several = self._read(path), _several(path)
-        own, options = (
-            self._options,
-            {"arms": self._options.arms, "findings": self._options.findings},
-        )
+        studies = self._read(path)
+        several = _several(path)
+        own = self._options
+        options = {"arms": self._options.arms, "findings": self._options.findings}
         if several:
             chosen = chosen_of_several(studies, **options)
         else:
@@ -330,7 +333,8 @@ class Study(Kind):
         """The source of each sample, arm by arm; for within-subjects designs, those of all such
         arms together.
         """
-        options, stop = self._options, self._options.stop_after_unread
+        options = self._options
+        stop = self._options.stop_after_unread
         alone: dict[tuple[str, ...], list[_Maker]] = {}
         for person in people(
             study,

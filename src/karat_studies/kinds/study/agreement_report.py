@@ -25,16 +25,18 @@ _INSIDE = {True: "yes", False: "no", None: formats.UNKNOWN}
 
 
 def agreement_text(
-    condition: str, agreement: Agreement, sure: Uncertainty, *, bound: float | None = None
+    condition: str,
+    agreement: Agreement,
+    sure: Uncertainty,
+    *,
+    bound: float | None = None,
 ) -> str:
     """One condition: the two main numbers, auxiliary ones, then levels, findings, effects, other
     measures.
     """
     scores = agreement.benchmark
-    tests, studies = (
-        formats.plural(scores.tests_planned, "test"),
-        formats.plural(scores.planned, "study", "studies"),
-    )
+    tests = formats.plural(scores.tests_planned, "test")
+    studies = formats.plural(scores.planned, "study", "studies")
 
     low = [finding for finding in agreement.findings if finding.flagged]
     if not low:
@@ -98,8 +100,11 @@ def _interval(low: float, high: float) -> str:
 
 def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
     """PAS, ECS, and auxiliary numbers."""
-    scores, new, other = agreement.benchmark, agreement.ecs_interval, agreement.other
-    spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
+    scores = agreement.benchmark
+    new = agreement.ecs_interval
+    other = agreement.other
+    spread = sure.pas.get(("benchmark", ""))
+    fixed = sure.ecs_fixed.get(("benchmark", ""))
     ends = (spread.low, spread.high) if spread is not None else (None, None)
     pas = formats.estimate(scores.pas, *ends, digits=_DIGITS)
     slope = formats.estimate(
@@ -171,7 +176,10 @@ def _table(heads: Sequence[str | Column], rows: Sequence[Row]) -> list[str]:
         head if isinstance(head, Column) else Column(head, number=at > 0)
         for at, head in enumerate(heads)
     )
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+    else:
+        width = _WIDTH
     return table_lines(
         blocks.explained(Table(caption="", columns=tuple(columns), rows=tuple(rows))), width=width
     )
@@ -181,7 +189,8 @@ def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertai
     """Domains or studies."""
     rows = []
     for score in scores:
-        spread, fixed = sure.pas[(level, score.name)], sure.ecs_fixed[(level, score.name)]
+        spread = sure.pas[(level, score.name)]
+        fixed = sure.ecs_fixed[(level, score.name)]
         pas = Estimate(score.pas, spread.low, spread.high, digits=_DIGITS)
         rows.append(
             Row(
@@ -244,9 +253,11 @@ def _effects(agreement: Agreement) -> list[str]:
     """The profile of effects and their differences, with the other convention next to the chosen
     one.
     """
-    rows, z = [], z_of_level(agreement.level)
+    rows = []
+    z = z_of_level(agreement.level)
     for score, (human, agent) in zip(agreement.tests, agreement.other.effects, strict=True):
-        apart, se = score.agent.d - score.human.d, math.hypot(score.human.d_se, score.agent.d_se)
+        apart = score.agent.d - score.human.d
+        se = math.hypot(score.human.d_se, score.agent.d_se)
         rows.append(
             Row(
                 name=_named(score),

@@ -199,7 +199,12 @@ class _Plan:
     """The plan of a run's replicates: which tests are recomputed, and from which rows."""
 
     def __init__(
-        self, study: StudyFile, run: StudyRun, units: Units, *, reducer: Reducer | None
+        self,
+        study: StudyFile,
+        run: StudyRun,
+        units: Units,
+        *,
+        reducer: Reducer | None,
     ) -> None:
         self.run = run
         self.units = units
@@ -270,7 +275,8 @@ class _Plan:
 
     def draws(self, values: Floats, *, rng: np.random.Generator) -> StudyDraws:
         """All replicates; tests without their own are drawn from their statistics."""
-        log_bf, d = values[:, 1].copy(), values[:, 2].copy()
+        log_bf = values[:, 1].copy()
+        d = values[:, 2].copy()
         for at in self.reasons:
             score = self.run.scores[at]
             log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
@@ -331,7 +337,8 @@ def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
 def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     """The rows that a test can use, as numbers. `places`: the unit of each row of `data`."""
     data, groups, first = rows_of(test, data)
-    places, everybody = places[first], np.arange(len(first))
+    places = places[first]
+    everybody = np.arange(len(first))
     if test.kind in TOGETHER:
         groups = [np.concatenate(groups or [everybody])]
     rows = np.concatenate([everybody[:0], *groups])
@@ -356,7 +363,8 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     good = np.isfinite(values) & np.isfinite(second)
     largest = float(np.abs(np.concatenate([values[good], second[good]])).max(initial=0.0))
     if against is not None and test.kind not in {"correlation", "spearman"}:
-        values, against = values - second, None
+        values = values - second
+        against = None
     if test.cells:
         cells = len(test.cells[0])
     else:

@@ -127,7 +127,10 @@ def condition_charts(
         rows = test.repetitions
         # Of a mean over repetitions, each of which asked participants anew.
         errors = [row.agent.d_se for row in rows if row.agent.d_se is not None]
-        error = math.sqrt(math.fsum(one * one for one in errors)) / len(errors) if errors else _NAN
+        if errors:
+            error = math.sqrt(math.fsum(one * one for one in errors)) / len(errors)
+        else:
+            error = _NAN
         tests.append(
             _Test(
                 name=name,
@@ -251,7 +254,8 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
 
 def _effect(value: float, se: float, z: float) -> blocks.Estimate:
     if math.isfinite(se):
-        low, high = (value - z * se, value + z * se)
+        low = value - z * se
+        high = value + z * se
     else:
         low, high = (None, None)
 
@@ -259,17 +263,13 @@ def _effect(value: float, se: float, z: float) -> blocks.Estimate:
 
 
 def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
-    z, interval = (
-        z_of_level(drawn.scores.pas.level),
-        f"{formats.level(drawn.scores.pas.level)} interval",
-    )
+    z = z_of_level(drawn.scores.pas.level)
+    interval = f"{formats.level(drawn.scores.pas.level)} interval"
     reach = 1.1 * max(max(abs(test.d_human), abs(test.d_agent)) for test in tests) or 1.0
     points, rows = [], []
     for test in tests:
-        people, agent = (
-            _effect(test.d_human, test.d_human_se, z),
-            _effect(test.d_agent, test.d_agent_se, z),
-        )
+        people = _effect(test.d_human, test.d_human_se, z)
+        agent = _effect(test.d_agent, test.d_agent_se, z)
         rows.append(Row(name=test.name, cells=(people, agent)))
         label = f"{test.name}: people {blocks.plain(people)}, agent {blocks.plain(agent)}"
         points.append(
@@ -284,8 +284,10 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
             )
         )
 
-    line, curves = drawn.line, []
-    centre, centre_agent = line.centre, line.centre_agent
+    line = drawn.line
+    curves = []
+    centre = line.centre
+    centre_agent = line.centre_agent
     if line.slope is not None and centre is not None and centre_agent is not None:
         slopes = [slope for slope in (line.slope, line.low, line.high) if slope is not None]
 
@@ -331,11 +333,11 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
 
 
 def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
-    z, interval = (
-        z_of_level(drawn.scores.pas.level),
-        f"{formats.level(drawn.scores.pas.level)} interval",
-    )
-    lines, rows, ends = [], [], [0.0]
+    z = z_of_level(drawn.scores.pas.level)
+    interval = f"{formats.level(drawn.scores.pas.level)} interval"
+    lines = []
+    rows = []
+    ends = [0.0]
     for test in tests:
         more = _effect(test.d_agent - test.d_human, math.hypot(test.d_human_se, test.d_agent_se), z)
         ends += [abs(end) for end in (more.value, more.low, more.high) if end is not None]

@@ -196,7 +196,8 @@ def _check_groups(
                 good = False
 
     # The other columns of a factorial design
-    factors, wrong = test.factors or {}, ""
+    factors = test.factors or {}
+    wrong = ""
     if factors and test.statistic_kind != "anova":
         wrong = f"are the other columns of an anova or an interaction; this is a {test.kind}"
     elif groups.column in factors:
@@ -220,7 +221,10 @@ def _check_groups(
 
 
 def _possible(
-    study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None
+    study: StudyFile,
+    column: str,
+    arms: Sequence[str],
+    shape: Shape | None,
 ) -> list[str] | None:
     """The values that a column can have; None if unknown."""
     if shape is not None and column in shape.sources and column not in shape.sources[column]:
@@ -245,7 +249,12 @@ def _possible(
 
 
 def _check_columns(
-    checked: Found, test: Test, place: Place, shape: Shape | None, *, reduced: bool
+    checked: Found,
+    test: Test,
+    place: Place,
+    shape: Shape | None,
+    *,
+    reduced: bool,
 ) -> bool:
     named: list[tuple[Place, str]] = [((*place, "measure"), test.measure)]
     if isinstance(test.against, str):
@@ -294,7 +303,8 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
 
     If a person gives several rows, n is a multiple of the people, and the file explains why.
     """
-    test, needed = numbers.test, fields_needed(study, numbers.test, shape)
+    test = numbers.test
+    needed = fields_needed(study, numbers.test, shape)
     levels = [
         numbers.test.human.levels.get(name) for name in (test.groups.names if test.groups else ())
     ]
@@ -324,7 +334,10 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
     if shape is None and test.measure not in responses_types(study) and test.needs is None:
         return  # it is not known whose answers it uses
     together = [level.n for level in levels if level is not None and level.n is not None]
-    n = sum(together) if together and len(together) == len(levels) else test.human.n
+    if together and len(together) == len(levels):
+        n = sum(together)
+    else:
+        n = test.human.n
     arms = arms_of(study, test, needed)
     sizes = [size for name in arms if (size := study.arms[name].people_with(needed)) is not None]
     if n is None or len(sizes) < len(arms) or not sizes:
@@ -353,7 +366,8 @@ def _fits(test: Test, n: int, people: set[int], groups: set[int]) -> bool:
 
 def _groups_in(study: StudyFile, arm: str) -> int:
     """How many groups play in an arm; 0 if it is not a game."""
-    rounds, n = study.arms[arm].rounds, study.arms[arm].n
+    rounds = study.arms[arm].rounds
+    n = study.arms[arm].n
     if rounds is not None and rounds.size is not None and n is not None:
         return -(-n // rounds.size)
     return 0
@@ -519,12 +533,18 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
 
 
 def _check_roles(
-    checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool
+    checked: Checked,
+    study: StudyFile,
+    arm: Arm,
+    place: Place,
+    *,
+    whole: bool,
 ) -> None:
     """A game in which each member of a group has a role: an answer may be shown to those who are
     asked later.
     """
-    rounds, here = arm.rounds, (*place, "rounds", "roles")
+    rounds = arm.rounds
+    here = (*place, "rounds", "roles")
     assert rounds is not None
     roles = arm.roles
     if any((arm.tasks, arm.shown, rounds.prompt, rounds.first, rounds.fields, rounds.group)):
@@ -540,7 +560,10 @@ def _check_roles(
         checked.fault((*place, "relabel"), "does not change roles: leave it out")
     if len(roles) < 2:
         checked.fault(here, "a game has two roles or more")
-    size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
+    if study.participants.per_arm == "human":
+        size = arm.n
+    else:
+        size = study.participants.per_arm
     if size is None:
         checked.fault(
             place, "n is missing: how many people there were (participants.per_arm is 'human')"
@@ -616,7 +639,10 @@ def _check_prompts(
 
 
 def _check_fields(
-    checked: Checked, study: StudyFile, place: Place, fields: Mapping[str, Answered]
+    checked: Checked,
+    study: StudyFile,
+    place: Place,
+    fields: Mapping[str, Answered],
 ) -> None:
     if not fields:
         checked.fault(place, "is missing: it defines what is answered, and how")
@@ -633,7 +659,10 @@ def _check_fields(
 
 
 def _check_relabelled(
-    found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place
+    found: Checked,
+    relabel: Relabelled | None,
+    fields: Mapping[str, Answered],
+    place: Place,
 ) -> None:
     """Answers to other amounts must fit what `derive` counts: the same fields, types and labels."""
     for name, field in (relabel.fields if relabel is not None else {}).items():

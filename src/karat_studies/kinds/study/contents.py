@@ -75,7 +75,8 @@ def held(study: StudyContents) -> list[str]:
             [("finding", "claim"), *((finding.id, finding.claim) for finding in study.findings)]
         ),
     ]
-    results, missing = [_TESTS], []
+    results = [_TESTS]
+    missing = []
     for test in study.tests:
         results.append(
             (
@@ -261,8 +262,12 @@ def contents_of(
 
     tests = []
     for (finding, test), score in zip(study.tests, people.tests, strict=True):
-        against = f" against {test.against}" if test.against is not None else ""
-        levels = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
+        against = ""
+        if test.against is not None:
+            against = f" against {test.against}"
+        levels = ""
+        if test.groups is not None:
+            levels = f": {', '.join(test.groups.names)}"
         tests.append(
             from_fields(
                 HeldTest,
@@ -584,7 +589,10 @@ def lint(path: Path, kind: Study) -> Linted:
 
             doubted.append(
                 Doubted(
-                    id=name, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}
+                    id=name,
+                    turn=None,
+                    reasons=("unchecked",),
+                    evidence={"unchecked": {text: None}},
                 )
             )
 

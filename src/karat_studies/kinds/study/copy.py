@@ -69,7 +69,8 @@ def answer_copy(study: StudyFile) -> list[Response]:
     """
     path = study.folder / ANSWERS
     rows = read_rows(path)
-    faults, responses = list(rows.faults), []
+    faults = list(rows.faults)
+    responses = []
     for number, row in rows.rows:
         place = f"{rows.unit} {number}"
         arm = study.arms.get(str(row.get("arm")))
@@ -144,7 +145,9 @@ def answer_copy(study: StudyFile) -> list[Response]:
 
 def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
     """Rows of `data` with the human statistic: column → values."""
-    column = test.groups.column if test.groups is not None else "everybody"
+    column = "everybody"
+    if test.groups is not None:
+        column = test.groups.column
     if test.groups is not None:
         levels: list[Any] = list(test.groups.levels)
     else:
@@ -166,7 +169,8 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         n = round(human.n1)
         first = _pattern(n)
         if test.kind == "spearman":
-            first, other = np.arange(n, dtype=np.float64), _permutation(n, human.statistic)
+            first = np.arange(n, dtype=np.float64)
+            other = _permutation(n, human.statistic)
         else:
             # orthogonal to the straight line, as it is symmetric
             bent = first**2 - (first**2).mean()
@@ -263,7 +267,8 @@ def _means_apart(human: Side, sizes: Floats) -> Floats:
 
 def _factorial(test: Test, human: Side) -> dict[str, list[object]]:
     """The cells of a design with only the one effect: column → values."""
-    groups, per_cell = test.cells, len(test.cells[0])
+    groups = test.cells
+    per_cell = len(test.cells[0])
     sizes = cell_sizes(test, levels_of(test, {}))
     if sizes is None:
         sizes = [max(2, round((human.df2 / sum(map(len, groups))) + 1))] * sum(map(len, groups))
@@ -296,12 +301,14 @@ def _permutation(n: int, r: float) -> Floats:
     else:
         order = places[::-1].copy()
 
-    best, nearest = order.copy(), math.inf
+    best = order.copy()
+    nearest = math.inf
     dice = np.random.default_rng(n)  # any seed: the same copy each time
     for _ in range(_STEPS):
         missing = target - float(((order - places) ** 2).sum())
         if abs(missing) < nearest:
-            best, nearest = order.copy(), abs(missing)
+            best = order.copy()
+            nearest = abs(missing)
         if nearest <= 1:  # the sum is even
             break
         changes = 2 * np.subtract.outer(places, places) * np.subtract.outer(order, order)
@@ -410,7 +417,11 @@ def _flat(side: Side) -> list[float]:
 
 def _failed(study: StudyFile, *messages: str, reason: str | None = None) -> CopyTest:
     return CopyTest(
-        layer="answers", tests=0, left_out=len(study.tests), apart=messages, reason=reason
+        layer="answers",
+        tests=0,
+        left_out=len(study.tests),
+        apart=messages,
+        reason=reason,
     )
 
 

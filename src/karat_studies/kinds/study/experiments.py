@@ -134,7 +134,10 @@ def data_of(
 ) -> Selected:
     """The table `data`: `derive` applied to `responses`. Raises BadOption."""
     return select(
-        study.derive, {"responses": table_of(study, responses)}, limits=limits, place="derive"
+        study.derive,
+        {"responses": table_of(study, responses)},
+        limits=limits,
+        place="derive",
     )
 
 
@@ -316,13 +319,19 @@ def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> li
 
 
 def _untested(
-    study: StudyFile, responses: Sequence[Response], why: str, arms: Collection[str]
+    study: StudyFile,
+    responses: Sequence[Response],
+    why: str,
+    arms: Collection[str],
 ) -> Experiment:
     return Experiment(tests=_of_arms(study, untested(study, responses, why), arms, None), data=None)
 
 
 def _of_arms(
-    study: StudyFile, tests: Sequence[StudyTest], arms: Collection[str], shape: Shape | None
+    study: StudyFile,
+    tests: Sequence[StudyTest],
+    arms: Collection[str],
+    shape: Shape | None,
 ) -> list[StudyTest]:
     """If an arm was not run, that is the reason for the missing score."""
     if not arms or set(study.arms) <= set(arms):

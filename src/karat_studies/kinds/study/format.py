@@ -377,7 +377,8 @@ class Test(_Part):
         """Reads the groups of `human`, whose keys are mixed with its statistics."""
         if not isinstance(values, Mapping) or not isinstance(values.get("human"), Mapping):
             return handler(values)
-        groups, human = values.get("groups"), values["human"]
+        groups = values.get("groups")
+        human = values["human"]
         if isinstance(groups, Mapping):
             listed = groups.get("levels")
         else:

@@ -113,7 +113,8 @@ def code_of(study: StudyFile) -> dict[str, str]:
     A reducer may import the files beside it. Unreadable files, and links out of the folder, are
     left out.
     """
-    folder, digests = study.folder.resolve(), {}
+    folder = study.folder.resolve()
+    digests = {}
     for file in sorted(reducer_file(study).parent.glob("*.py")):
         if file.is_file() and file.resolve().is_relative_to(folder):
             with suppress(OSError):
@@ -164,7 +165,9 @@ def load_reducer(
         before = {own: "", **study.code}  # "": the file may be newer than the run
         others = [path for path, digest in before.items() if code.get(path) != digest]
         if others:
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            more = ""
+            if len(others) > _MOST_NAMED:
+                more = f" and {len(others) - _MOST_NAMED} more"
             differs = f"{', '.join(others[:_MOST_NAMED])}{more} changed"
 
     if differs is not None and study.code is not None and not changed:

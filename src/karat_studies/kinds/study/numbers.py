@@ -61,7 +61,7 @@ class Numbers(msgspec.Struct):
         else:
             written = repr(value)
 
-        return 0.5 * 10.0 ** -len(written.partition(".")[2])
+        return _half_unit(written)
 
 
 def check_numbers(numbers: Numbers) -> None:
@@ -75,7 +75,10 @@ def check_numbers(numbers: Numbers) -> None:
 
     for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
-        n = level.n if name is None else of_groups[name].n
+        if name is None:
+            n = level.n
+        else:
+            n = of_groups[name].n
         if level.k is not None and n is not None and level.k > n:
             numbers.fault(f"k is {level.k} of n = {n}: it must be at most n", *below, "k")
         if (
@@ -241,7 +244,8 @@ def check_reported(numbers: Numbers, text: str) -> None:
         numbers.fault(f"a {numbers.test.kind} cannot be computed from {every[0].kind}", "reported")
         return
 
-    faults, notes = list(numbers.faults), list(numbers.notes)
+    faults = list(numbers.faults)
+    notes = list(numbers.notes)
     # the first that agrees (there may be several F); else fault the first
     for stat, printed in [*fitting, fitting[0]]:
         numbers.faults[:], numbers.notes[:] = faults, notes
@@ -267,8 +271,10 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
     """The printed statistic as unsigned spans of the test's own; None if it cannot be converted to
     that kind.
     """
-    low, high = max(0.0, abs(value) - half), abs(value) + half
-    roots, squares = [(math.sqrt(low), math.sqrt(high))], [(low * low, high * high)]
+    low = max(0.0, abs(value) - half)
+    high = abs(value) + half
+    roots = [(math.sqrt(low), math.sqrt(high))]
+    squares = [(low * low, high * high)]
     same = [(low, high)]
     own: dict[str, dict[str, list[Span]]] = {
         "t": {"t": same, "z": same, "F": roots},
@@ -378,7 +384,8 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
     levels = levels_of(test, numbers.arms)
     if test.kind == "contingency":
         table = table_of(test, levels)
-        yield from ((value, value) for value in (_chi_squares(table) if table is not None else ()))
+        for value in _chi_squares(table) if table is not None else ():
+            yield (value, value)
     elif test.kind in _SHARES:
         side = human_side(test, numbers.arms)
         if not math.isnan(side.statistic) and not math.isnan(side.n1):
@@ -395,10 +402,13 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
 
 def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
     """The statistic at every corner of the box of numbers that round to the given ones."""
-    test, human = numbers.test, numbers.test.human
+    test = numbers.test
+    human = numbers.test.human
     yield described(test, numbers.arms)
     if test.kind in _AS_T - {"ttest_ind", "welch"}:
-        mean, sd, n = human.mean, human.sd, human.n
+        mean = human.mean
+        sd = human.sd
+        n = human.n
         if mean is None or sd is None or n is None:
             return
         for a, b in product((-1, 1), repeat=2):
@@ -440,10 +450,8 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
     """Pearson's χ² without and with Yates's correction, and the likelihood ratio: papers print any
     of them.
     """
-    rows, columns = (
-        [sum(row) for row in table],
-        [sum(column) for column in zip(*table, strict=True)],
-    )
+    rows = [sum(row) for row in table]
+    columns = [sum(column) for column in zip(*table, strict=True)]
     total = sum(rows)
     if not all(rows) or not all(columns):
         return []
@@ -464,7 +472,8 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
             exact_sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs)
         )
         (a, b), (c, d) = table
-        one, two = a / (a + b), c / (c + d)
+        one = a / (a + b)
+        two = c / (c + d)
         variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
         if variance > 0:
             values.append((one - two) ** 2 / variance)
@@ -481,7 +490,8 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
     """Checks printed degrees of freedom and N against the file's, and against those that the group
     sizes give.
     """
-    test, human = numbers.test, numbers.test.human
+    test = numbers.test
+    human = numbers.test.human
     own = [df for df in (human.df1, human.df2) if df is not None]
     if (
         own
@@ -533,7 +543,8 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
 
 def check_chi2(numbers: Numbers) -> None:
     """Checks a χ² in the file against its counts; only the counts are used."""
-    test, printed = numbers.test, numbers.test.human.chi2
+    test = numbers.test
+    printed = numbers.test.human.chi2
     if test.kind == "contingency":
         table = table_of(test, levels_of(test, numbers.arms))
     else:
@@ -588,18 +599,13 @@ def check_patterns(numbers: Numbers, text: str) -> bool:
     levels = levels_of(test, numbers.arms) or [
         Level(n=test.human.n, k=test.human.k, mean=test.human.mean)
     ]
-    quoted, there = excerpt(text, 60), False
+    quoted = excerpt(text, 60)
+    there = False
     shown = [match[1] for match in _SHARE.finditer(text)]
     shares = [100 * level.k / level.n for level in levels if level.k is not None and level.n]
     if len(shares) == len(levels) == len(shown):
         there = True
-        good = any(
-            all(
-                abs(share - float(one)) <= 0.5 * 10.0 ** -len(one.partition(".")[2]) + 1e-6
-                for share, one in zip(shares, order, strict=True)
-            )
-            for order in _orders(shown)
-        )
+        good = any(all(map(_same_share, shares, order)) for order in _orders(shown))
         listing = ", ".join(f"{round(share, 2):g} %" for share in shares)
         message = f"counts give {listing}, but '{quoted}' is printed"
         if not good and test.use is not None and test.reason is not None:
@@ -631,6 +637,15 @@ def check_patterns(numbers: Numbers, text: str) -> bool:
     return there
 
 
+def _same_share(share: float, printed: str) -> bool:
+    return abs(share - float(printed)) <= _half_unit(printed) + 1e-6
+
+
+def _half_unit(written: str) -> float:
+    """Half a unit of the last digit."""
+    return 0.5 * 10.0 ** -len(written.partition(".")[2])
+
+
 def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str | None]) -> bool:
     unit = float(printed.get("of") or 1)
     if unit == 0:  # `2.33 (0.49) of 0`
@@ -638,9 +653,8 @@ def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str
     for value, figure in zip(own, (printed["mean"], printed.get("sd")), strict=True):
         if value is None or figure is None:
             continue
-        half = 0.5 * 10.0 ** -len(figure.partition(".")[2]) / unit
-        rounded = 0.5 * 10.0 ** -len(repr(value).partition(".")[2])
-        if abs(value - float(figure.replace("−", "-")) / unit) > max(half, rounded) + 1e-9:
+        half = max(_half_unit(figure) / unit, _half_unit(repr(value)))
+        if abs(value - float(figure.replace("−", "-")) / unit) > half + 1e-9:
             return False
 
     return True

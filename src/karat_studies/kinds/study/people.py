@@ -28,7 +28,11 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def people(
-    study: StudyFile, arms: Sequence[str], *, seed: int, per_arm: int | None = None
+    study: StudyFile,
+    arms: Sequence[str],
+    *,
+    seed: int,
+    per_arm: int | None = None,
 ) -> list[Person]:
     """The participants of these arms, arm by arm.
 
@@ -122,7 +126,10 @@ def persona(template: str, profile: Mapping[str, object]) -> str:
         rest = []
         for name, value in profile.items():
             if name not in named:
-                text = value if isinstance(value, str) else fill("{{ value }}", {"value": value})
+                if isinstance(value, str):
+                    text = value
+                else:
+                    text = fill("{{ value }}", {"value": value})
                 rest.append(f"{name}: {text}")
 
         values[REST] = "; ".join(rest)
@@ -158,7 +165,8 @@ def optional_names(template: str) -> list[str]:
 
 def _shown(template: str, known: Collection[str]) -> list[str]:
     """The lines, without those whose `{{? … }}` names nothing known."""
-    lines, known = map(_line, template.split("\n")), set(known)
+    lines = map(_line, template.split("\n"))
+    known = set(known)
     return [text for unless, text in lines if unless is None or not known.isdisjoint(unless)]
 
 

@@ -147,7 +147,8 @@ def reads_as(path: Path) -> str:
     else:
         keys = set()
 
-    ours, theirs = len(keys & _OURS), len(keys & _THEIRS)
+    ours = len(keys & _OURS)
+    theirs = len(keys & _THEIRS)
     if ours > theirs:
         return "study"
     if theirs:
@@ -187,7 +188,8 @@ def chosen_arms(
     `findings` are named by id, or as `sub_study/id` if an id occurs twice; either may be
     prefixed with the name of the study.
     """
-    arms, known = [_own(study, name, study.arms) for name in arms], _finding_names(study)
+    arms = [_own(study, name, study.arms) for name in arms]
+    known = _finding_names(study)
     findings = [_own(study, name, known) for name in findings]
     _check("dataset.arms", arms, study.arms)
     _check("dataset.findings", findings, known)
@@ -216,7 +218,8 @@ def chosen_of_several(
     _check("dataset.findings", findings, known, none)
     chosen = {}
     for study in studies:
-        own_arms, own_findings = _below(study, arms), _below(study, findings)
+        own_arms = _below(study, arms)
+        own_findings = _below(study, findings)
         if (arms and not own_arms) or (findings and not own_findings):
             continue
         chosen[study.study] = _chosen(study, own_arms, own_findings)
@@ -272,7 +275,10 @@ def _below(study: StudyFile, names: Iterable[str]) -> list[str]:
 
 
 def _check(
-    option: str, asked: Iterable[str], known: Collection[str], message: str = "the study has no"
+    option: str,
+    asked: Iterable[str],
+    known: Collection[str],
+    message: str = "the study has no",
 ) -> None:
     for name in asked:
         if name not in known:

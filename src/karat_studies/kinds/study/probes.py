@@ -106,7 +106,10 @@ def _data_of_few(study: StudyFile, people: Sequence[Sequence[Response]]) -> list
 @lru_cache(maxsize=256)
 def _selected(derive: str, tables: bytes) -> list[Selected]:
     return select_each(
-        derive, "responses", msgspec.json.decode(tables, type=list[Table]), place="derive"
+        derive,
+        "responses",
+        msgspec.json.decode(tables, type=list[Table]),
+        place="derive",
     )
 
 
@@ -156,7 +159,10 @@ def _whole_person(study: StudyFile, arm: str, pick: int) -> Iterator[Response]:
             name: _answer(field, pick + number) for name, field in study.arms[arm].answered.items()
         }
         yield replace(
-            person, profile=profile, values=values, round=number if rounds is not None else None
+            person,
+            profile=profile,
+            values=values,
+            round=number if rounds is not None else None,
         )
 
 

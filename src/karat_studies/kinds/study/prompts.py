@@ -28,7 +28,11 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_to(
-    study: StudyFile, arms: Sequence[str], profile: Mapping[str, object], *, seed: str
+    study: StudyFile,
+    arms: Sequence[str],
+    profile: Mapping[str, object],
+    *,
+    seed: str,
 ) -> list[Shown]:
     """The tasks of a participant's arms, in file order or shuffled with the seed.
 
@@ -119,7 +123,8 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
     choice: B or A
     """
     for name, field in fields.items():
-        own, other = f"{name}: {described(field)}", f"{name}: {described(_reversed(field))}"
+        own = f"{name}: {described(field)}"
+        other = f"{name}: {described(_reversed(field))}"
         lines = [other if line == own else line for line in text.split("\n")]
         blocks = []
         for label in field.labels:

@@ -90,9 +90,10 @@ def wordings(materials: Iterable[Path]) -> tuple[str, ...]:
     names: set[str] = set()
     for file in materials:
         if file.parent not in listings:
-            listings[file.parent] = (
-                [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
-            )
+            if file.parent.is_dir():
+                listings[file.parent] = [entry.name for entry in file.parent.iterdir()]
+            else:
+                listings[file.parent] = []
 
         for name in listings[file.parent]:
             wording = name.removeprefix(f"{file.stem}.").removesuffix(file.suffix)
@@ -115,7 +116,11 @@ _WHERE = "study.yaml"
 
 
 def read_study(
-    path: Path, *, sql: bool = True, wording: str | None = None, relabel: bool = False
+    path: Path,
+    *,
+    sql: bool = True,
+    wording: str | None = None,
+    relabel: bool = False,
 ) -> StudyFile:
     """The study in a folder, or in a `study.yaml`. Raises BadDataset with every fault.
 
@@ -162,13 +167,21 @@ def read_kept_study(
         raise BadDataset(str(path), document.faults or [Fault(place="file", message="is empty")])
     kept = tuple(dict(person) for person in persons)
     reader = _Reader(
-        root=document.root, folder=path.parent, kept=kept, faults=list(document.faults)
+        root=document.root,
+        folder=path.parent,
+        kept=kept,
+        faults=list(document.faults),
     )
     return _found(reader, path, data, document.warnings, sql=False)
 
 
 def _found(
-    reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool
+    reader: _Reader,
+    path: Path,
+    data: bytes,
+    warnings: Iterable[str],
+    *,
+    sql: bool,
 ) -> StudyFile:
     study = reader.study(path, data, warnings, sql=sql)
     if reader.faults or study is None:
@@ -191,7 +204,12 @@ class _Reader(msgspec.Struct):
     faults: list[Fault] = []
 
     def study(
-        self, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool
+        self,
+        path: Path,
+        data: bytes,
+        warnings: Iterable[str],
+        *,
+        sql: bool,
     ) -> StudyFile | None:
         """The study; None if its parts cannot be put together. Faults are noted either way."""
         values = plain(self.root)
@@ -258,7 +276,12 @@ class _Reader(msgspec.Struct):
         from karat_studies.kinds.study.checks import check
 
         checked = check(
-            study, tests, node=self.root, whole=complete, sql=sql and complete, arms=tuple(arms)
+            study,
+            tests,
+            node=self.root,
+            whole=complete,
+            sql=sql and complete,
+            arms=tuple(arms),
         )
         self.faults += checked.faults
         if not complete or len(findings) > len(study.findings):

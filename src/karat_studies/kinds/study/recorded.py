@@ -198,7 +198,8 @@ class RecordedParticipants:
 
             raise ValueError(f"a second row for '{who}' in the same place{at}")
 
-        answers, text = row.get(columns.answers), row.get(columns.text)
+        answers = row.get(columns.answers)
+        text = row.get(columns.text)
         if isinstance(answers, dict):
             self._rows[key] = answers
         elif isinstance(text, str):

@@ -78,13 +78,19 @@ def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[o
                 columns[name].append(values[rows[0]])
             for name in averaged:
                 values = [float(data[name][row]) for row in known]
-                columns[name][-1] = math.fsum(values) / len(values) if values else None
+                if values:
+                    columns[name][-1] = math.fsum(values) / len(values)
+                else:
+                    columns[name][-1] = None
 
     return columns, np.array(first, dtype=np.intp)
 
 
 def shares_of_people(
-    data: Columns, rows: Places, outcomes: Sequence[str | None], names: Sequence[str]
+    data: Columns,
+    rows: Places,
+    outcomes: Sequence[str | None],
+    names: Sequence[str],
 ) -> list[int]:
     """How many people show each outcome, where a person with several rows counts in shares: rounded
     to whole people.

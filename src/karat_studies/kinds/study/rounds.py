@@ -66,7 +66,11 @@ def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
 
 
 def round_template(
-    study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int, role: str | None = None
+    study: StudyFile,
+    arm: Arm,
+    profile: Mapping[str, Any],
+    number: int,
+    role: str | None = None,
 ) -> str:
     """The text of a round for one participant, in which {{ last.… }} and {{ others.… }} are not yet
     filled.
@@ -86,7 +90,11 @@ def round_template(
 
 
 def filled_round(
-    template: str, fields: Mapping[str, Answered], *, own: Answers, others: Sequence[Answers]
+    template: str,
+    fields: Mapping[str, Answered],
+    *,
+    own: Answers,
+    others: Sequence[Answers],
 ) -> str:
     """A round's template, filled with the member's own last answers and those of the rest of the
     group.

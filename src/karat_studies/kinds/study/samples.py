@@ -66,7 +66,10 @@ def random_text(fields: Mapping[str, Mapping[str, object]], dice: random.Random)
         elif isinstance(value, str):
             text = value
         else:
-            text = str(int(value)) if _is_whole(fields[name]) else repr(value)
+            if _is_whole(fields[name]):
+                text = str(int(value))
+            else:
+                text = repr(value)
 
         lines.append(f"{name}: {text}")
 
@@ -268,7 +271,10 @@ def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str
     own = answers.pop(detail["member"])
     others = [answer for answer in answers if answer]
     return filled_round(
-        sample.turns[turn].question, fields_of(sample, turn), own=own, others=others
+        sample.turns[turn].question,
+        fields_of(sample, turn),
+        own=own,
+        others=others,
     )
 
 
@@ -276,7 +282,8 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
     """The question for a role: it may show what earlier roles answered in this round, and all roles
     in the last.
     """
-    detail, members = sample.turns[turn].detail, len(sample.detail["members"])
+    detail = sample.turns[turn].detail
+    members = len(sample.detail["members"])
     if not sample.turns[turn].open:
         return sample.turns[turn].question
     begin = turn - detail["member"]
@@ -336,7 +343,9 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) 
         else:
             who = sample.detail["members"][member]["participant"]
 
-        answers = values[at] if at < len(values) else None
+        answers = None
+        if at < len(values):
+            answers = values[at]
         scales = {}
         for name, field in sample.detail["fields"][at].items():
             if "scale" in field:
@@ -452,7 +461,8 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
     most: int | None = sample.detail.get("stop_after_unread")
     if most is None:
         return False
-    seat, unread = sample.turns[turn].seat, 0
+    seat = sample.turns[turn].seat
+    unread = 0
     for at in range(turn - 1, -1, -1):
         reply = replies[at]
         if sample.turns[at].seat != seat or reply is None:

@@ -122,7 +122,12 @@ def ecs_cell(estimate: Estimate, color: int) -> blocks.Estimate:
 
 def _estimate(estimate: Estimate, scale: Scale, color: int) -> blocks.Estimate:
     return blocks.Estimate(
-        estimate.value, estimate.low, estimate.high, digits=_DIGITS, scale=scale, color=color
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        digits=_DIGITS,
+        scale=scale,
+        color=color,
     )
 
 
@@ -144,7 +149,8 @@ def coverage_cell(coverage: float | None) -> Share:
 
 def sections(summary: Summary) -> KindBlocks:
     """Everything that human studies add to a report."""
-    part, settings = summary.part(StudySummary), summary.provenance.settings
+    part = summary.part(StudySummary)
+    settings = summary.provenance.settings
     asked_with = [
         *([f"wording {settings['dataset.wording']}"] if settings.get("dataset.wording") else []),
         *(["other names and amounts"] if settings.get("dataset.relabel") else []),
@@ -212,7 +218,8 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
         rows.append(Row(name=named(condition), color=at, cells=cells))
 
     # Scores of simulated answers without knowledge, as a reference
-    nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
+    nothing = Text(formats.UNKNOWN, tone="quiet")
+    color = len(part.conditions)
     for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer)):
         if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None:
             rows.append(
@@ -324,10 +331,8 @@ def _differences(part: StudySummary) -> Iterator[Block]:
 
     if not part.differences:
         return
-    paired, level = (
-        {difference.paired for difference in part.differences},
-        formats.level(part.level),
-    )
+    paired = {difference.paired for difference in part.differences}
+    level = formats.level(part.level)
     how = (
         "The same participants, drawn together."
         if paired == {True}
@@ -714,7 +719,8 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
     }
     rows = []
     for at, one in enumerate(part.conditions):
-        scores, new = one.benchmark, one.benchmark.ecs_new
+        scores = one.benchmark
+        new = one.benchmark.ecs_new
         values = (
             scores.pas_directional,
             scores.normalized,

@@ -59,7 +59,8 @@ def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
 
 def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     """The human side. What was not published is NaN; if nothing is usable, `missing` says why."""
-    human, levels = test.human, levels_of(test, arms)
+    human = test.human
+    levels = levels_of(test, arms)
     known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
     if uses_statistic(test, arms):
         statistic = published(test, known)
@@ -106,7 +107,8 @@ def published(test: Test, sizes: Mapping[str, Any]) -> float:
     if test.kind in {"contingency", "binomial", "proportion"}:
         return NAN
     if test.kind == "mannwhitney" and human.U is None and human.z is not None:
-        n1, n2 = sizes.get("n1", NAN), sizes.get("n2", NAN)
+        n1 = sizes.get("n1", NAN)
+        n2 = sizes.get("n2", NAN)
         return float(n1 * n2 / 2 + human.z * math.sqrt(n1 * n2 * (n1 + n2 + 1) / 12))
 
     value = getattr(human, STATISTIC.get(test.kind, "t"))
@@ -119,7 +121,8 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
     """The statistic that follows from means, standard deviations or counts; NaN if any of them is
     missing.
     """
-    human, levels = test.human, levels_of(test, arms)
+    human = test.human
+    levels = levels_of(test, arms)
     if test.kind in {"binomial", "proportion"}:
         k = human.k if human.k is not None else levels[0].k if len(levels) == 1 else None
         if k is None:
@@ -313,7 +316,8 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, object]:
     """Degrees of freedom, sizes and the sign of an F."""
     human = test.human
     known: dict[str, object] = {}
-    groups, cells = test.cells, len(levels)
+    groups = test.cells
+    cells = len(levels)
     sizes = tuple(float(level.n) for level in levels if level.n is not None)
     if test.factors:
         split = _grouped(test, cell_sizes(test, levels) or [])
@@ -402,7 +406,8 @@ def rows_of(test: Test, data: Columns) -> tuple[Columns, list[Places], Places]:
 
     With `by`, the columns have one row for each person in each group; else they are `data`.
     """
-    groups, everybody = group_rows(test, data), np.arange(len(data[test.measure]))
+    groups = group_rows(test, data)
+    everybody = np.arange(len(data[test.measure]))
     if test.by is None or test.kind in COUNTED:
         return data, groups, everybody
     people, first = of_people(test, data, groups or [everybody])
@@ -545,18 +550,23 @@ def _one_group(test: Test, data: Columns, rows: Places) -> Side:
     first = numbers_of(data[test.measure])[rows]
     second = compared_with(test, data, rows)
     good = np.isfinite(first) & np.isfinite(second)
-    first, second = first[good], second[good]
+    first = first[good]
+    second = second[good]
     if test.kind == "spearman":
         first, second = (_ranks(ties_merged(sample)) for sample in (first, second))
     if test.kind in {"correlation", "spearman"}:
         n = len(first)
         if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
             return Side(missing=_no_spread(n))
-        a, b = first - _mean(first), second - _mean(second)
-        r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
+        a = first - _mean(first)
+        b = second - _mean(second)
+        spread = math.sqrt(float((a * a).sum()) * float((b * b).sum()))
+        r = float((a * b).sum() / spread)
         if 1 - abs(r) < ROUNDING:
             r = math.copysign(1.0, r)
-        return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
+        if abs(r) < ROUNDING:
+            r = 0.0
+        return Side(statistic=r, n1=float(n))
 
     apart = first - second
     if test.kind == "wilcoxon":
@@ -567,15 +577,18 @@ def _one_group(test: Test, data: Columns, rows: Places) -> Side:
         n = len(apart)
         if n < 1:
             return Side(missing="no two answers differ")
-        above, ties = float(_ranks(np.abs(apart))[apart > 0].sum()), _tie_term(np.abs(apart))
+        above = float(_ranks(np.abs(apart))[apart > 0].sum())
+        ties = _tie_term(np.abs(apart))
         spread = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
         z = (above - n * (n + 1) / 4) / math.sqrt(spread)
         return Side(statistic=z, n1=float(n), tie_term=ties)
 
-    n, sd = len(apart), _sd(apart, of=np.concatenate([first, second]))
+    n = len(apart)
+    sd = _sd(apart, of=np.concatenate([first, second]))
     if n < 2 or not sd > 0:
         return Side(missing=_no_spread(n))
-    mean, largest = _mean(apart), float(np.abs(np.concatenate([first, second])).max())
+    mean = _mean(apart)
+    largest = float(np.abs(np.concatenate([first, second])).max())
     mean = 0.0 if abs(mean) <= ROUNDING * largest else mean
     return Side(statistic=mean / (sd / math.sqrt(n)), n1=float(n), df1=n - 1.0)
 
@@ -617,9 +630,10 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         np.array([_mean(sample) for sample in samples]),
         largest=max(float(np.abs(sample).max()) for sample in samples),
     )
-    described = [
-        (len(sample), float(mean), _sd(sample)) for sample, mean in zip(samples, means, strict=True)
-    ]
+    described = []
+    for size, sample, mean in zip(sizes, samples, means, strict=True):
+        described.append((size, float(mean), _sd(sample)))
+
     if test.statistic_kind == "anova":
         # F of a one-way design, or of one effect in a factorial one
         groups = np.array(described).reshape(len(test.cells), -1, 3)
@@ -627,10 +641,11 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         apart = ties_merged(
             np.array([_mean(group) for group in groups[:, :, 1]]), largest=largest
         ).tolist()
-        f, effective = f_of_cells([(float(n), mean, sd) for n, mean, sd in described], apart)
+        f, effective = f_of_cells(described, apart)
         if math.isnan(f):
             return Side(missing="all answers within each group are the same: there is no spread")
-        of_groups, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(apart) - 1.0
+        of_groups = groups[:, :, 0].sum(axis=1).tolist()
+        df1 = len(apart) - 1.0
         two_groups = df1 == 1
         sign = None
         if two_groups and apart[0] != apart[1]:
@@ -645,7 +660,7 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
             **({"n1": of_groups[0], "n2": of_groups[1]} if two_groups else {}),
         )
 
-    statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
+    statistic = statistic_of_means(test.kind, described)
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
     return Side(statistic=statistic, **pair)

@@ -121,7 +121,8 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
 def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
     rows = []
     for condition, result in results:
-        score, color = result.score, part.conditions.index(condition)
+        score = result.score
+        color = part.conditions.index(condition)
         counts = (
             Count(score.tests_agreeing, of=score.tests_directed),
             Count(score.tests_used, of=score.tests_planned),
@@ -192,7 +193,9 @@ def _tests(
         human = _side(test.kind, None if first is None else first.human)
         rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
         for color, result in results:
-            agent = result.repetitions[0].agent if result.repetitions else None
+            agent = None
+            if result.repetitions:
+                agent = result.repetitions[0].agent
             statistic, evidence, effect, d = _side(test.kind, agent)
             if len(result.repetitions) > 1:
                 d = Number(result.d_agent, signed=True)
@@ -230,7 +233,11 @@ def _tests(
     if again:
         caption = f"Tests of {name}, each repetition"
         yield Table(
-            caption=caption, folded=True, rows=tuple(again), columns=heads, legend=DIRECTION
+            caption=caption,
+            folded=True,
+            rows=tuple(again),
+            columns=heads,
+            legend=DIRECTION,
         )
 
     if (left := len(tests) - _MOST_TESTS) > 0:

@@ -362,7 +362,8 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
         return _in_range(_signed(float(_WORDS.index(word["word"].casefold())), word["sign"]), field)
 
     first = numbers[0]
-    head, rest = text[: first.start()], text[first.end() :]
+    head = text[: first.start()]
+    rest = text[first.end() :]
     value = _valued(first, field)
     out_of = _OUT_OF.match(rest)
     if out_of is not None:
@@ -387,7 +388,8 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
         # Further numbers may belong to a reason, an aside or a separate sentence that does not
         # correct the answer
         taken_back = re.compile(TAKEN_BACK, re.IGNORECASE)
-        outside, asides = _ASIDE.sub(" ", rest), " ".join(_ASIDE.findall(rest))
+        outside = _ASIDE.sub(" ", rest)
+        asides = " ".join(_ASIDE.findall(rest))
         explained = not _others(outside, value) and taken_back.search(asides) is None
         reason = _NUMBER_REASON.search(rest)
         if reason is not None and taken_back.search(rest) is None:
@@ -408,7 +410,8 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
     """Allows percent only if a share is asked for, and cents only if cents are; `5 m` may be metres
     or millions.
     """
-    unit, hint = (number["unit"] or "").strip().casefold(), (field.hint or "").casefold()
+    unit = (number["unit"] or "").strip().casefold()
+    hint = (field.hint or "").casefold()
     before = number.string[: number.start("digits")]
     money = number["money"] or _MONEY_BEHIND.match(rest) or _MONEY_BEFORE.search(before)
     if (money or field.whole) and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number["digits"]):
@@ -459,7 +462,9 @@ def _valued(match: re.Match[str], field: Answered | None = None) -> float:
 
 
 def _signed(value: float, sign: str) -> float:
-    return -value if sign and sign != "+" and value else value
+    if sign and sign != "+" and value:
+        return -value
+    return value
 
 
 def _in_range(value: float, field: Answered) -> Value:

@@ -101,7 +101,8 @@ class StudyViews(Views):
             if detail is None:
                 continue
             names = (str(turn.detail.get("arm", ""))[:_LONGEST_NAME] for turn in sample.turns)
-            arms, study = list(dict.fromkeys(names))[:_MOST_ARMS], detail.study[:_LONGEST_NAME]
+            arms = list(dict.fromkeys(names))[:_MOST_ARMS]
+            study = detail.study[:_LONGEST_NAME]
             members = len(detail.members)
             groups += members > 0
             if members:
@@ -173,7 +174,8 @@ class StudyViews(Views):
 
         # The participant, and each task with the replies of every trial and how reviewers read
         # them.
-        sample, trials = page.sample, [_Turns(trial) for trial in page.trials]
+        sample = page.sample
+        trials = [_Turns(trial) for trial in page.trials]
         turns = [
             at for at, turn in enumerate(sample.turns) if chosen is None or turn.seat == chosen
         ]
@@ -198,17 +200,24 @@ class StudyViews(Views):
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
         if not _members(sample):
             return {}, f"task-{turn + 1}"
-        seat = sample.turns[turn].seat if 0 <= turn < len(sample.turns) else None
+        seat = None
+        if 0 <= turn < len(sample.turns):
+            seat = sample.turns[turn].seat
         return ({} if seat is None else {"seat": str(seat)}), ""
 
     def judgements(
-        self, label: Label, scores: Sequence[Score], part: str, rule: str
+        self,
+        label: Label,
+        scores: Sequence[Score],
+        part: str,
+        rule: str,
     ) -> Iterator[Judgement]:
         yield from super().judgements(label, scores, part, rule)
         assert label.turn is not None
         row = _reading_rows(scores).get(label.turn)
         for name in [*label.answers, *label.unread][:_MOST]:
-            person, karat = _read_by(label, name), _read_by_karat(row, name)
+            person = _read_by(label, name)
+            karat = _read_by_karat(row, name)
             known = karat != (None, "")
             differs = known and person != karat
             yield Judgement(
@@ -342,14 +351,19 @@ class _Turns:
 
 def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, object]:
     sample = page.sample
-    turn, number = sample.turns[at], sample.turns[at].detail.get("round")
+    turn = sample.turns[at]
+    number = sample.turns[at].detail.get("round")
     own = [trial.shown(sample, at) for trial in trials]
     texts = {text for text in own if text is not None}
     same = len(texts) == 1 or not turn.open
     answers = []
     for trial, asked in zip(trials, own, strict=True):
-        record, row, reply = trial.trial, trial.rows.get(at), trial.reply(at)
-        text = "" if reply is None else reply.text or reply.answer or ""
+        record = trial.trial
+        row = trial.rows.get(at)
+        reply = trial.reply(at)
+        text = ""
+        if reply is not None:
+            text = reply.text or reply.answer or ""
         # How reviewers read it
         people: dict[str, list[tuple[str, str, bool]]] = {}
         for label in page.reviews.of_turn(record.id, at):
@@ -404,7 +418,8 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
 
 def _game(page: SamplePage) -> dict[str, object]:
     """A group's answers, members × rounds, in every trial."""
-    sample, members = page.sample, _members(page.sample)
+    sample = page.sample
+    members = _members(page.sample)
     numbers = (turn.detail.get("round") for turn in sample.turns)
     rounds_of = [number if isinstance(number, int) else 1 for number in numbers]
     places = {
@@ -458,7 +473,8 @@ def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
     """What a member answered in a round, and the values they were shown."""
     if turn is None:
         return {"answers": [], "missing": "", "saw": []}
-    missing, fields = trial.why_missing(turn), trial.fields(sample, turn)
+    missing = trial.why_missing(turn)
+    fields = trial.fields(sample, turn)
     if missing:
         saw = []
     else:
@@ -535,11 +551,18 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
     if len(template) > _LONGEST_TEMPLATE or (1 + template.count("{{")) * size > _MOST_FILLED:
         return unfilled
     condition = Condition(
-        name=name, position=0, digest="", agent=AgentSpec(type=""), system_prompt=template
+        name=name,
+        position=0,
+        digest="",
+        agent=AgentSpec(type=""),
+        system_prompt=template,
     )
     try:
         prompt = of_sample(sample).prompt
-        text = template if prompt is None else prompt(condition, sample, seat) or ""
+        if prompt is None:
+            text = template
+        else:
+            text = prompt(condition, sample, seat) or ""
     except (AttributeError, KaratError, LookupError, TypeError, ValueError):
         return unfilled  # not a sample of a study
 
@@ -547,7 +570,10 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
 
 
 def reading_choices(
-    sample: Sample, turn: int, row: Score | None, own: Label | None
+    sample: Sample,
+    turn: int,
+    row: Score | None,
+    own: Label | None,
 ) -> list[dict[str, object]]:
     """For each field of a turn's review form: the choices as JSON with their names, and the
     reviewer's label.
@@ -556,7 +582,8 @@ def reading_choices(
     """
     asked: list[dict[str, object]] = []
     for place, (name, field) in enumerate(list(_fields_of(sample, turn).items())[:_MOST]):
-        karat, options = _read_by_karat(row, name), _options(field)
+        karat = _read_by_karat(row, name)
+        options = _options(field)
         choices = [_choice(value, "", karat) for value in options]
         if (
             karat[0] is not None
@@ -588,7 +615,11 @@ def reading_choices(
 
 
 def checked_reading(
-    sample: Sample, turn: int, row: Score | None, place: str, given: tuple[Reading | None, str]
+    sample: Sample,
+    turn: int,
+    row: Score | None,
+    place: str,
+    given: tuple[Reading | None, str],
 ) -> tuple[str, Reading | None, str]:
     """Field, answer and why there is none, from a review form. Raises ValueError with a sentence if
     it is wrong.
@@ -643,7 +674,8 @@ def _sent(value: Reading | None, kind: str) -> str:
 def _options(field: object) -> list[Reading]:
     """The values to choose from, if they are few."""
     asked = _mapping(field)
-    options, ends = asked.get("options"), asked.get("range")
+    options = asked.get("options")
+    ends = asked.get("range")
     if asked.get("type") == "choice" and isinstance(options, dict | list):
         names = [option for option in options if isinstance(option, str)]
         if len(names) == len(options) <= _MOST:
@@ -717,7 +749,8 @@ def _field_text(field: object) -> str:
     """What a field asks for, in a few words."""
     if not isinstance(field, dict):
         return ""
-    options, ends = field.get("options"), field.get("range")
+    options = field.get("options")
+    ends = field.get("range")
     parts = []
     if isinstance(options, (list, dict)):
         parts.append(" / ".join(str(label) for label in list(options)[:20]))

@@ -180,7 +180,8 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
     for metric, forgives in _RUNGS.items():
         values = part.rate(metric)
         there = ~np.isnan(values) & ~np.isnan(numerical)
-        right, sums = int(values[there].sum()), _sums(values, part)
+        right = int(values[there].sum())
+        sums = _sums(values, part)
         rungs.append(
             Rung(
                 metric=metric,
@@ -207,10 +208,8 @@ def strata(part: Turns, keys: Floats) -> tuple[Stratum, ...]:
 
 def _stratum(part: Turns, values: Floats, key: str) -> Stratum:
     there = ~np.isnan(values)
-    golden, attempted = (
-        np.tile(part.base.operations, part.repetitions),
-        part.value("agent_operations"),
-    )
+    golden = np.tile(part.base.operations, part.repetitions)
+    attempted = part.value("agent_operations")
 
     def mean(operations: Floats) -> float | None:
         return known(_sums(np.where(there, operations, np.nan), part).ratio)
@@ -339,7 +338,8 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
             seen.add(sample)
 
         for slot in [*first, *others][:_EXAMPLES]:
-            base, failed_turn = part.base, part.failed_turns[slot]
+            base = part.base
+            failed_turn = part.failed_turns[slot]
             place = slot % base.size
             if failed_turn.expected is None:
                 expected = None
@@ -417,15 +417,24 @@ def propagation(part: Turns) -> Propagation:
         },
         never_wrong=int(np.setdiff1d(complete, list(first)).size),
         after_right=rate_of(
-            np.where(before == 1, right, np.nan), part, name=name[0], metric="right"
+            np.where(before == 1, right, np.nan),
+            part,
+            name=name[0],
+            metric="right",
         ),
         after_wrong=rate_of(
-            np.where(before == 0, right, np.nan), part, name=name[1], metric="right"
+            np.where(before == 0, right, np.nan),
+            part,
+            name=name[1],
+            metric="right",
         ),
         cascades=int((wrong & (before == 0)).sum()),
         propagated=int((proved & wrong).sum()),
         had_earlier_been_right=rate_of(
-            np.where(carried & wrong, 1.0, part.rate("right")), part, name=name[2], metric="right"
+            np.where(carried & wrong, 1.0, part.rate("right")),
+            part,
+            name=name[2],
+            metric="right",
         ),
     )
 
@@ -440,7 +449,8 @@ def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
     else:
         tokens = None
 
-    spent, unknown = account.cost.agent.known, account.cost.agent.unknown
+    spent = account.cost.agent.known
+    unknown = account.cost.agent.unknown
     dollars = None if unknown and not spent else spent
     return Cost(
         right_conversations=right_conversations,
@@ -465,7 +475,8 @@ def _each(amount: float | None, count: int) -> float | None:
 def pace(part: Turns) -> Pace:
     """Time and tokens of the answered turns."""
     times = np.sort(part.milliseconds[~np.isnan(part.milliseconds)]).tolist()
-    prompt, completion = part.prompt_tokens, part.completion_tokens
+    prompt = part.prompt_tokens
+    completion = part.completion_tokens
     metered = ~np.isnan(prompt) | ~np.isnan(completion)
     both = (np.nan_to_num(prompt) + np.nan_to_num(completion))[metered]
     if times:

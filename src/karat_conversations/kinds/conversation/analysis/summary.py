@@ -53,7 +53,9 @@ _MEANINGS = {
 
 def conversation(given: AnalysisInput) -> ConversationSummary | None:
     """None if the scorer `numeric` is not shown, or no golden answer is a number."""
-    index, right, level = given.index, given.rule, given.level
+    index = given.index
+    right = given.rule
+    level = given.level
     info = next(
         (scorer for scorer in given.scorers if scorer.type == "numeric" and given.shows(scorer)),
         None,
@@ -71,7 +73,12 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
             failed[cell] = f"{by_code[code].cls}: {by_code[code].kind}"
 
     parts, rules = read_turns(
-        index, base, (info.name, info.scoring), failed, right=right, level=level
+        index,
+        base,
+        (info.name, info.scoring),
+        failed,
+        right=right,
+        level=level,
     )
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
     asked = np.array([golden is not None for golden in base.golden], dtype=bool)
@@ -111,7 +118,11 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
 
 
 def _result(
-    name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int]
+    name: str,
+    part: Turns,
+    nulls: Nulls,
+    account: Account,
+    failures: dict[str, int],
 ) -> ConversationResult:
     accuracy = conversation_accuracy(part, nulls)
     return ConversationResult(

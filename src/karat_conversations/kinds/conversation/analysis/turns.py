@@ -302,7 +302,8 @@ def read_turns(
     parts = []
     for _ in index.conditions:
         size = base.size * index.repetitions
-        nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
+        nothing = np.zeros(size, dtype=bool)
+        unknown = np.full(size, np.nan)
         parts.append(
             Turns(
                 base=base,
@@ -374,12 +375,11 @@ class _Places:
     """The indices of a cell's turns."""
 
     def __init__(self, index: RunIndex, base: Declarations) -> None:
-        self._index, self._repetitions, self._conditions = (
-            index,
-            index.repetitions,
-            len(index.conditions),
-        )
-        self._first, self._size = base.first, base.size
+        self._index = index
+        self._repetitions = index.repetitions
+        self._conditions = len(index.conditions)
+        self._first = base.first
+        self._size = base.size
         self._counts = np.bincount(base.sample, minlength=len(base.ids))
 
     def of(self, cell: int) -> tuple[int, slice]:

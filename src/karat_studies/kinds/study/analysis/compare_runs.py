@@ -104,7 +104,8 @@ def changes(first: Scored, second: Scored) -> list[TestChange]:
 
             if drawn.size > 1:
                 se = float(drawn.std(ddof=1))
-                low, high = value - z * se, value + z * se
+                low = value - z * se
+                high = value + z * se
             else:
                 reason = "no replicate has an effect"
 
@@ -159,7 +160,11 @@ class _Study(msgspec.Struct, frozen=True, kw_only=True):
     def measured(self, condition: int, repetitions: int) -> Measured:
         experiments = [self.responses[condition, repetition] for repetition in range(repetitions)]
         return measured(
-            self.file, experiments, arms=self.arms, reducer=self.reducer, refused=self.refused
+            self.file,
+            experiments,
+            arms=self.arms,
+            reducer=self.reducer,
+            refused=self.refused,
         )
 
 
@@ -266,7 +271,8 @@ def _part(summary: Summary) -> StudySummary:
 
 def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:
     with trusted(run):
-        index, files = read_index(run), kept_studies(run)
+        index = read_index(run)
+        files = kept_studies(run)
         answers = read_answers_of(
             index, [file.study for file in files], (part.scorer, part.scoring)
         )
@@ -335,7 +341,11 @@ def _pairing(
     shared = [first.file.study for first, _ in studies]
     narrow = list(dict.fromkeys(name for part in parts for name in narrow_studies(part)))
     pas, ecs = repeated_differences(
-        sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart
+        sides[0].agreements,
+        sides[1].agreements,
+        paired=paired,
+        without=narrow,
+        **apart,
     )
     conditions = [part.of(name) for part, name in zip(parts, names, strict=True)]
     labels = (
@@ -432,13 +442,21 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
 
     own = []
     for file, side, stream, reducer in zip(
-        files, (first, second), rng.spawn(2), reducers, strict=True
+        files,
+        (first, second),
+        rng.spawn(2),
+        reducers,
+        strict=True,
     ):
         own.append(
             [
                 resampled.draws
                 for resampled in study_draws(
-                    file, side.runs, rng=stream, replicates=REPLICATES, reducer=reducer
+                    file,
+                    side.runs,
+                    rng=stream,
+                    replicates=REPLICATES,
+                    reducer=reducer,
                 )
             ]
         )

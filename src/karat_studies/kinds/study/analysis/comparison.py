@@ -102,7 +102,8 @@ class StudyComparison(Part, frozen=True, kw_only=True):
             for side in (pairing.a, pairing.b):
                 lines.append(f"{side.label}, {side.form}: {side.participants.took_part}")
                 directional = formats.number(side.pas_directional, digits=DIGITS)
-                pas, ecs = plain(side.pas, digits=DIGITS), plain(side.ecs, digits=DIGITS)
+                pas = plain(side.pas, digits=DIGITS)
+                ecs = plain(side.ecs, digits=DIGITS)
                 lines.append(f"  PAS {pas} (with direction {directional}), ECS {ecs}")
 
             how = "other participants: drawn apart"
@@ -162,7 +163,9 @@ class StudyComparison(Part, frozen=True, kw_only=True):
                 ]
                 if alike:
                     first = max(alike, key=lambda pair: abs(_of(pair, name).value or 0.0))
-                    a, b, by = first.a.label, first.b.label, _by(first, name)
+                    a = first.a.label
+                    b = first.b.label
+                    by = _by(first, name)
                     nearer = "closer to" if (_of(first, name).value or 0.0) > 0 else "further from"
                     said = f"{b} is {nearer} people than {a}: {by}"
                     if wanted == "different":
@@ -201,13 +204,11 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
         f"{formats.count(flips)} of {formats.plural(len(pairing.tests), 'test')} in the other "
         f"direction"
     )
-    yield from [
-        "",
-        (
-            f"  by test: {counted}; effects as Cohen's d ({compared.convention}), of the agent "
-            f"first → second"
-        ),
-    ]
+    yield ""
+    yield (
+        f"  by test: {counted}; effects as Cohen's d ({compared.convention}), of the agent "
+        f"first → second"
+    )
     for test in pairing.tests[:LISTED]:
         if test.flipped:
             mark = "FLIPPED "

@@ -156,7 +156,8 @@ def floor_of(
     first = agreements[0]
     tests = []
     for scores in zip(*(agreement.tests for agreement in agreements), strict=True):
-        pas, why = mean(score.pas for score in scores), None
+        pas = mean(score.pas for score in scores)
+        why = None
         if pas is None:
             why = unscored(reason for score in scores for reason in score.agent.reasons)
 
@@ -220,7 +221,9 @@ def perfect_copy(parts: Sequence[Guesses], *, level: float = 0.95) -> Scored:
 
 
 def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorScore:
-    name = scores[0].name if level != "benchmark" else ""
+    name = ""
+    if level != "benchmark":
+        name = scores[0].name
     own = {
         "benchmark": first.tests,
         "domain": [test for test in first.tests if test.test.domain == name],
@@ -229,15 +232,11 @@ def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorS
     reason = unscored(
         why for test in own[level] for why in (*test.human.reasons, *test.agent.reasons)
     )
-    tests, effects = (
-        max(score.tests_used for score in scores),
-        max(score.tests_with_effects for score in scores),
-    )
+    tests = max(score.tests_used for score in scores)
+    effects = max(score.tests_with_effects for score in scores)
     ecs_reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
-    pas_each, ecs_each = (
-        [known(score.pas) for score in scores],
-        [known(score.ecs.value) for score in scores],
-    )
+    pas_each = [known(score.pas) for score in scores]
+    ecs_each = [known(score.ecs.value) for score in scores]
     return FloorScore(
         level=level,
         name=name,

@@ -78,7 +78,9 @@ class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
 
     def _unread(self, *, without: Collection[str]) -> Iterator[int]:
         for kinds in self.unread.values():
-            yield from (count for kind, count in kinds.items() if kind not in without)
+            for kind, count in kinds.items():
+                if kind not in without:
+                    yield count
 
 
 class SideNumbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -495,7 +497,10 @@ class StudySummary(Part, frozen=True, kw_only=True):
         for level in levels:
             level["shown"] = {
                 key: formats.estimate(
-                    level[key]["value"], level[key]["low"], level[key]["high"], digits=3
+                    level[key]["value"],
+                    level[key]["low"],
+                    level[key]["high"],
+                    digits=3,
                 )
                 for key in ("pas", "ecs")
             }
@@ -590,7 +595,8 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, object]]:
         floors[(floor.study, floor.sub_study, floor.finding, floor.test)] = floor
     for condition in part.conditions:
         for study in condition.studies:
-            info, of_study = part.info(study.study), None
+            info = part.info(study.study)
+            of_study = None
             if part.floor is not None:
                 of_study = part.floor.study(study.study)
 

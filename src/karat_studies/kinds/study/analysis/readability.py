@@ -25,7 +25,8 @@ def reading_notices(part: StudySummary) -> list[str]:
     quotes: list[str] = []
     for condition in part.conditions:
         arms = [arm for study in condition.studies for arm in study.arms]
-        unreadable, came = sum(arm.unreadable for arm in arms), sum(arm.came for arm in arms)
+        unreadable = sum(arm.unreadable for arm in arms)
+        came = sum(arm.came for arm in arms)
         counts[condition.condition] = unreadable, came
         if unreadable >= OFTEN * came:
             quotes += condition.unread

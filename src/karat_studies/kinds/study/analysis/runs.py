@@ -79,9 +79,14 @@ def measured(
     Raises nothing: what cannot be computed gets a reason instead of a value.
     """
     every = study_experiments(
-        file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms
+        file,
+        [*experiments, *floor],
+        reducer=reducer,
+        refused=refused,
+        arms=arms,
     )
-    given, guessed = every[: len(experiments)], every[len(experiments) :]
+    given = every[: len(experiments)]
+    guessed = every[len(experiments) :]
     agreements = [
         score_tests(result.tests, convention=CONVENTION, min_coverage=file.min_coverage)
         for result in given
@@ -283,7 +288,10 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                     )
 
                 turn = known[key] = TurnAnswer(
-                    values=values, kinds=labels, parsed=key[2] and why is None, why=why
+                    values=values,
+                    kinds=labels,
+                    parsed=key[2] and why is None,
+                    why=why,
                 )
 
             answers.slots[places[row.turn]] = turn
@@ -295,7 +303,8 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                 answers.spent[condition][of_study].add(reply)
 
             # The beginnings of the first different replies that could not be read
-            quotes, turns = answers.unread[condition], answers.of(*index.place(cell))
+            quotes = answers.unread[condition]
+            turns = answers.of(*index.place(cell))
             for reply, turn in zip(answer.replies, turns, strict=False):
                 if len(quotes) == QUOTES or turn is None or not turn.replied or turn.parsed:
                     continue
@@ -317,7 +326,8 @@ _QUOTE = 60  # characters of a reply
 
 def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
     size = len(index.samples)
-    counts, study = array("q", bytes(8 * size)), array("q", bytes(8 * size))
+    counts = array("q", bytes(8 * size))
+    study = array("q", bytes(8 * size))
     numbers = {name: at for at, name in enumerate(studies)}
     lines: list[set[int]] = [set() for _ in studies]
     for line, sample in enumerate(index.run.samples()):
@@ -329,7 +339,8 @@ def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
         if (number := study[row]) >= 0:
             lines[number].add(line)
 
-    first, total = array("q"), 0
+    first = array("q")
+    total = 0
     for count in counts:
         first.append(total)
         total += count
@@ -378,7 +389,10 @@ class Counted(msgspec.Struct):
             if turn is None or turn.why not in {None, STOPPED}:
                 continue
             for name, field in asked.items():
-                kind = STOPPED if turn.why else turn.kinds.get(name)
+                if not turn.why:
+                    kind = turn.kinds.get(name)
+                else:
+                    kind = STOPPED
                 if kind == MISSING and field.get("optional"):
                     continue
                 if kind is not None:
@@ -432,7 +446,8 @@ def people_of(
     All planned participants have a row, even those never asked: they are the base of
     coverage. A reply without any readable field is not an answer in `responses`.
     """
-    conditions, repetitions = len(index.conditions), index.repetitions
+    conditions = len(index.conditions)
+    repetitions = index.repetitions
     people = People(
         responses={
             (condition, repetition): []
@@ -470,7 +485,12 @@ def people_of(
 
 
 def guessed_by(
-    guessers: Sequence[Guesser], run: RunFolder, index: RunIndex, answers: Answers, *, number: int
+    guessers: Sequence[Guesser],
+    run: RunFolder,
+    index: RunIndex,
+    answers: Answers,
+    *,
+    number: int,
 ) -> list[list[Response]]:
     """The answers of each guesser for all participants of a study, without reading."""
     every: list[list[Response]] = [[] for _ in guessers]
@@ -493,7 +513,10 @@ def _no_participant(run: RunFolder, sample: Sample) -> BadRun:
 
 
 def _samples_of(
-    run: RunFolder, index: RunIndex, answers: Answers, number: int
+    run: RunFolder,
+    index: RunIndex,
+    answers: Answers,
+    number: int,
 ) -> Iterator[tuple[int, Sample]]:
     for sample in run.samples(lines=answers.lines[number]):
         row = index.samples[sample.id]
@@ -502,7 +525,10 @@ def _samples_of(
 
 
 def _count(
-    arms: dict[str, Counted], total: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]
+    arms: dict[str, Counted],
+    total: Counted,
+    sample: Sample,
+    answered: Sequence[TurnAnswer | None],
 ) -> None:
     """A participant counts once in each arm they are in, and once in the whole, whatever its number
     of turns.

@@ -73,7 +73,12 @@ def lowest(values: Iterable[float | None]) -> float | None:
 
 
 def estimated(
-    spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float
+    spread: Spread | None,
+    *,
+    value: float | None,
+    n: int,
+    reason: str | None,
+    level: float,
 ) -> Estimate:
     """A score with its claimed interval. `reason`: why there is none; `level`: of the interval."""
     value = known(value)
@@ -136,7 +141,10 @@ def finding_result(
     for agreement in agreements:
         scores.append(next(finding for finding in agreement.findings if finding.id == key))
     level = agreements[0].level
-    declarations = {test.id: test for test in declared.tests} if declared is not None else {}
+    if declared is not None:
+        declarations = {test.id: test for test in declared.tests}
+    else:
+        declarations = {}
     tests = tuple(
         _test_result(
             declarations.get(score.test.test),
@@ -146,10 +154,8 @@ def finding_result(
         for at, score in enumerate(agreements[0].tests)
         if score.test.finding_id == key
     )
-    pas, used = (
-        mean(score.pas for score in scores),
-        [test for test in tests if test.pas.value is not None],
-    )
+    pas = mean(score.pas for score in scores)
+    used = [test for test in tests if test.pas.value is not None]
     if pas is not None:
         reason = None
     else:
@@ -207,7 +213,9 @@ def _test_result(
     for number, (score, other) in enumerate(scores):
         human = _side(score.test.human, score.human, score.pi_human, other[0])
         agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
-        value, why, interval = known(score.pas), None, None
+        value = known(score.pas)
+        why = None
+        interval = None
         if value is not None:
             interval = pas_interval_of_test(score, level=level)
         else:
@@ -228,7 +236,9 @@ def _test_result(
 
     scored = [row for row in rows if row.pas.value is not None]
     directions = {row.same_direction for row in scored}
-    alone = rows[0].pas if len(rows) == 1 else None
+    alone = None
+    if len(rows) == 1:
+        alone = rows[0].pas
     value = mean(row.pas.value for row in rows)
     if value is not None:
         reason = None
@@ -312,7 +322,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     """A study, a domain, or (with an empty name) the benchmark."""
     key = (level, name)
-    scores, below = condition.scores(level, name), condition.below(level, name)
+    scores = condition.scores(level, name)
+    below = condition.below(level, name)
     by_study: dict[str, list[FindingResult]] = {}
     for finding in below:
         by_study.setdefault(finding.study, []).append(finding)
@@ -424,7 +435,9 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
         for score in agreement.tests:
             key = score.test.finding_id, score.test.test
             seen[key] += 1
-            again = f" ({seen[key]})" if seen[key] > 1 else ""
+            again = ""
+            if seen[key] > 1:
+                again = f" ({seen[key]})"
             own = replace(score.test, test=f"{score.test.test}{again}")
             numbered.append(replace(score, test=own))
 

@@ -89,7 +89,9 @@ def study(given: AnalysisInput) -> StudySummary | None:
 
     Raises BadRun for studies that have changed since the run.
     """
-    run, index, level = given.run, given.index, given.level
+    run = given.run
+    index = given.index
+    level = given.level
     info = next(
         (
             scorer
@@ -103,7 +105,12 @@ def study(given: AnalysisInput) -> StudySummary | None:
     studies = kept_studies(run)
     answers = read_answers_of(index, [file.study for file in studies], (info.name, info.scoring))
     work = _Work(
-        run, index, answers, given.ended, level=level, allow_code=code_allowed(given.asked)
+        run,
+        index,
+        answers,
+        given.ended,
+        level=level,
+        allow_code=code_allowed(given.asked),
     )
     parts = [
         work.part(number, file, copy)
@@ -127,12 +134,17 @@ def study(given: AnalysisInput) -> StudySummary | None:
     )
 
     drawn = {name: (condition.agreements, condition.draws) for name, condition in named.items()}
-    random, level = [part.floor for part in parts], summary.level
+    random = [part.floor for part in parts]
+    level = summary.level
     one_answer = [part.one_answer for part in parts]
     arbitrary = [part.mostly_one or part.one_answer for part in parts]
     copy = perfect_copy(random, level=level)
     floor_under = partial(
-        floor_of, questions=answers.asked, level=level, designs=len(drawn), copy=copy
+        floor_of,
+        questions=answers.asked,
+        level=level,
+        designs=len(drawn),
+        copy=copy,
     )
     floor = floor_under(random, drawn)
     second = floor_under(one_answer, drawn, wanted=ONE_ANSWER)
@@ -210,7 +222,11 @@ class _Work:
             guessers = mostly_one_an_arm(seed, repetitions=self._one_answer)
             guessed = guessed_by(guessers, self.run, self.index, self.answers, number=number)
             experiments = study_experiments(
-                file, guessed, reducer=code.reducer, refused=code.refused, arms=arms
+                file,
+                guessed,
+                reducer=code.reducer,
+                refused=code.refused,
+                arms=arms,
             )
             tests = [covered(experiment.tests, file.min_coverage) for experiment in experiments]
             mostly_one = Guesses(study=file.study, tests=tests)
@@ -243,7 +259,9 @@ class _Work:
         """How often samples of the study ended without a score, by kind; and how many are
         pending.
         """
-        index, counts, not_run = self.index, dict[str, int](), 0
+        index = self.index
+        counts = dict[str, int]()
+        not_run = 0
         kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in index.groups.items()}
         for row in part.people.samples:
             for repetition in range(index.repetitions):
@@ -393,7 +411,8 @@ def _differences(
     """
     differences = []
     for a, b in combinations(range(len(conditions)), 2):
-        first, second = conditions[a], conditions[b]
+        first = conditions[a]
+        second = conditions[b]
         pas, ecs = repeated_differences(
             first.agreements,
             second.agreements,

@@ -270,11 +270,15 @@ def study_headline(part: StudySummary) -> str:
             break
 
     if wanted == "closer":
-        value, low, high = gap.pas.value or 0.0, gap.pas.low, gap.pas.high
+        value = gap.pas.value or 0.0
+        low = gap.pas.low
+        high = gap.pas.high
         if value > 0:
-            better, other = (gap.b, gap.a)
+            better = gap.b
+            other = gap.a
         else:
-            better, other = (gap.a, gap.b)
+            better = gap.a
+            other = gap.b
 
         if value < 0 and low is not None and high is not None:
             low, high = -high, -low
@@ -333,7 +337,10 @@ def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
         difference for difference in part.differences if kept & {difference.a, difference.b}
     )
     return structs.replace(
-        part, differences=shown, baseline=baseline, left_out=len(part.differences) - len(shown)
+        part,
+        differences=shown,
+        baseline=baseline,
+        left_out=len(part.differences) - len(shown),
     )
 
 
@@ -366,7 +373,8 @@ def _alone(one: StudyCondition, part: StudySummary) -> str:
 
 
 def _scores(condition: StudyCondition) -> str:
-    pas, ecs = condition.benchmark.pas, condition.benchmark.ecs
+    pas = condition.benchmark.pas
+    ecs = condition.benchmark.ecs
     floor = " (floor)" if condition.floor else ""
     text = f"{condition.condition}{floor}: PAS {plain(pas)}"
     if condition.benchmark.ceiling is not None:
@@ -390,7 +398,9 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
 
     if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
         return ""
-    second = None if part.floor_one_answer is None else part.floor_one_answer.benchmark.pas.value
+    second = None
+    if part.floor_one_answer is not None:
+        second = part.floor_one_answer.benchmark.pas.value
     floors = f"random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
     if second is not None:
         floors += f" and one answer an arm (PAS {formats.number(second)})"
@@ -450,7 +460,8 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
 
     yield from narrow_warnings(part)
     for condition in part.conditions:
-        name, findings = condition.condition, condition.findings
+        name = condition.condition
+        findings = condition.findings
         scored = [finding for finding in findings if finding.pas.value is not None]
         without = [finding for finding in findings if finding.pas.value is None]
         if not scored:
@@ -552,12 +563,19 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
                 yield from _not_above(condition, second, "one answer an arm", showable=showable)
             if second is not None and second.mostly is not None:
                 yield from _not_above(
-                    condition, second.mostly, "mostly one answer an arm", showable=showable
+                    condition,
+                    second.mostly,
+                    "mostly one answer an arm",
+                    showable=showable,
                 )
 
 
 def _not_above(
-    agent: StudyCondition, floor: StudyFloor, name: str, *, showable: bool
+    agent: StudyCondition,
+    floor: StudyFloor,
+    name: str,
+    *,
+    showable: bool,
 ) -> Iterator[str]:
     more = floor.of(agent.condition)
     if more is None or more.pas.low is None or beyond_floor(more):

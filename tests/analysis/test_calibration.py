@@ -210,8 +210,9 @@ def test_several_people_count_as_their_mean_and_are_compared_with_each_other(tmp
     report = calibrated(run, summary, target="answers")
     assert report.by == ("ann", "bob")
     means = report.corrected[:2]
-    lost = [min(2, value - 1) / 2 for name in ("plain", "docs") for row in JUDGED[name] for value in row]
-    assert sum(row.bias.value * row.answers for row in means) == pytest.approx(sum(lost), abs=1.01)
+    lost: list[float] = [min(2, value - 1) / 2 for name in ("plain", "docs") for row in JUDGED[name] for value in row]
+    biases = [row.bias.value * row.answers for row in means]
+    assert sum(biases) == pytest.approx(sum(lost), abs=1.01)
     assert report.agreement[0].people_alpha.value is not None
     assert report.agreement[0].people_alpha.value < 1
 

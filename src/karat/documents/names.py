@@ -194,7 +194,7 @@ _EXACT: dict[Role, str] = {
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
         promptstyle prompttype backend arm treatment approach
-        experimentalgroup groupexperimental treatmentgroup studygroup experimentalcondition""",
+        experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
     "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
         modelundertest llm engine""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
@@ -292,12 +292,12 @@ _REPEATS = word_set(
     try"""
 )
 _PERSONS = word_set(
-    """participant participants person subject user respondent student worker annotator rater judge
-    reviewer grader evaluator scorer expert author participante persona sujeto usuario encuestado
-    teilnehmer teilnehmerin proband probandin nutzer partecipante soggetto
+    """subject user respondent student worker annotator rater judge reviewer grader evaluator scorer
+    expert author sujeto usuario encuestado teilnehmer teilnehmerin proband probandin nutzer soggetto
     utente sujeito usuário deelnemer участник участница испытуемый 参与者 参加者
     被験者 被试 참가자"""
 )
+_OF_PERSONS = ("particip", "partecip", "person")
 _NO_FACTORS = _REPEATS | word_set(
     """date day time timestamp datetime hour started created updated hash checksum file filename
     path url index idx row line rank position place turn step round chunk page count length tokens
@@ -565,8 +565,8 @@ def holds_scores(path: str) -> bool:
 
 def names_persons(path: str) -> bool:
     """Whether a name is of those who answered or judged."""
-    roles = {meaning.role for meaning in meanings(path)}
-    return "participant" in roles or bool(_PERSONS & {*words_of(last_part(path))})
+    words = words_of(last_part(path))
+    return any(word in _PERSONS or word.startswith(_OF_PERSONS) for word in words)
 
 
 def repeats(name: str) -> bool:

@@ -231,7 +231,7 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     """Whether the longest of an object's lists holds what a user and an assistant say in turn, and
-    is called so, so that the object is one conversation with what is said of it.
+    is called so, so that the object is one chat and what is said of it.
     """
     longest = max(tables, key=lambda name: len(tables[name]))
     named = any(meaning.role == "messages" for meaning in meanings(longest))

@@ -225,10 +225,7 @@ class Csv:
             for text in doubts(seen, named=_roles(self._options.map, columns, ())):
                 findings.note(text)
 
-            announced = {}
-            for name in metrics:
-                if name in lower:
-                    announced[name] = (Metric(name=name, direction="lower"),)
+            announced = {name: (Metric(name=name, direction="lower"),) for name in sorted(lower)}
 
             condition = chosen.get("condition")
             if condition is not None and condition not in trials.conditions:

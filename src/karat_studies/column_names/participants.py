@@ -9,8 +9,9 @@ __all__ = ["Participants"]
 
 
 class Participants:
-    """The role `participant`."""
+    """The role `participant`, and what groups of them are called."""
 
     names: ClassVar[Mapping[str, str]] = {
-        "participant": "persona personaname participant participantid subject subjectid userid"
+        "participant": "persona personaname participant participantid subject subjectid userid",
+        "condition": "studygroup",
     }

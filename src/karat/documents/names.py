@@ -293,8 +293,8 @@ _REPEATS = word_set(
 )
 _PERSONS = word_set(
     """subject user respondent student worker annotator rater judge reviewer grader evaluator scorer
-    expert author sujeto usuario encuestado teilnehmer teilnehmerin proband probandin nutzer soggetto
-    utente sujeito usuário deelnemer участник участница испытуемый 参与者 参加者
+    expert author sujeto usuario encuestado teilnehmer teilnehmerin proband probandin nutzer
+    utente soggetto sujeito usuário deelnemer участник участница испытуемый 参与者 参加者
     被験者 被试 참가자"""
 )
 _OF_PERSONS = ("particip", "partecip", "person")

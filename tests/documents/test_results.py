@@ -7,7 +7,7 @@ import pytest
 from karat.documents.columns import columns_of, score_in
 from karat.documents.names import is_score_name, lower_is_better
 from karat.documents.results import joining_id, models_by_system, score_columns, scores_by_system, systems_in
-from karat.documents.roles import Reading, assign
+from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.tables import best_of, tables_in, together
 
 
@@ -364,3 +364,15 @@ def test_the_rows_of_one_run_are_inside_it():
 def test_parts_of_one_name_in_two_objects_are_what_is_right_and_what_was_said():
     result = {"question": "Where?", "expected": {"city": "Paris", "n": 1}, "actual": {"city": "Rome", "time": 2}}
     assert read(result) == {"question": "question", "golden": "expected.city", "answer": "actual.city"}
+
+
+def test_a_heading_and_its_text_are_offered_as_one_question():
+    told = ["The gateway returns 504 for each request since noon.", "Could you add a dark theme to the settings page?"]
+    rows = [
+        {"id": at, "title": told[at % 2][:20], "description": told[at % 2], "expected_priority": "HIGH"}
+        for at in (1, 2)
+    ]
+    undecided = assign(columns_of(rows), door="dataset")
+    assert isinstance(undecided, Undecided)
+    first = undecided.readings[0]
+    assert (first.roles["question"], first.roles["golden"]) == (("title", "description"), ("expected_priority",))

@@ -133,3 +133,10 @@ def test_rows_of_parquet_are_counted_from_one(tmp_path: Path) -> None:
     file.write_bytes(b"PAR2")
     with pytest.raises(BadDataset, match="is not a Parquet file"):
         read_rows(file)
+
+
+def test_lists_beside_the_one_that_is_read_are_named(tmp_path: Path) -> None:
+    text = '{"cases": [{"question": "A?", "answer": "a"}], "more": [{"x": 1}, {"x": 2}], "none": []}'
+    rows, notes, _ = read(tmp_path, "t.json", text)
+    assert rows == [(1, {"question": "A?", "answer": "a"})]
+    assert notes == ["rows: the list 'cases'; not read: 'more' (2 rows)"]

@@ -70,6 +70,8 @@ _TWINS = word_set(
 )
 """Names that are golden beside another column with the agent's answer."""
 _RIGHT = word_set("expected true correct gold golden reference target")
+_HEADINGS = word_set("title subject headline")
+_BODIES = word_set("description body text content message")
 _DONE = word_set("actual predicted pred got observed generated")
 _NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
 _SUMMED_UP = word_set("dialogue dialog article document passage")
@@ -857,11 +859,7 @@ class _Assignment:
 
         return sorted(found, key=lambda path: -self._free[path].mean_length)[:12]
 
-    def _offers_of_text(
-        self,
-        goldens: list[Taken],
-        questions: list[Taken],
-    ) -> None:
+    def _offers_of_text(self, goldens: list[Taken], questions: list[Taken]) -> None:
         """Offers text columns for a role that no name speaks of: to choose from, never to take."""
         texts = self._texts()
         if not questions and not self._named.get("question"):
@@ -882,7 +880,12 @@ class _Assignment:
             used = {path for golden in goldens for paths in golden.values() for path in paths}
             used |= {path for path in texts if _joined(path) in _CLASSES}
             may_ask = dict.fromkeys([*texts, *sentences(self._columns, "question")])
-            questions += [{"question": (path,)} for path in may_ask if path not in used]
+            offers = [path for path in may_ask if path not in used]
+            heads = [path for path in offers if _joined(path) in _HEADINGS]
+            bodies = [path for path in offers if _joined(path) in _BODIES]
+            if heads and bodies:
+                questions.append({"question": (heads[0], bodies[0])})
+            questions += [{"question": (path,)} for path in offers]
             self._open = True
         elif questions and not goldens and self._door == "dataset":
             used = {path for question in questions for path in question.get("question", ())}

@@ -425,15 +425,17 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
 
     if (key := repeated_key(data, document)) is not None:
         raise bad(path, "file", _TWICE.format(excerpt(key, 40)))
-    items, name = _list_in(path, document, within)
-    if name is not None:
-        rows.notes.append(f"rows: the list '{name}'")
+    items, _ = _list_in(rows, path, document, within)
     for number, row in enumerate(items, start=1):
         _add_item(rows, number, row)
 
 
-def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[Any], str | None]:
-    """The document's list, and its name if it is inside an object."""
+def _list_in(
+    rows: Rows, path: Path, document: Any, within: _Within | None
+) -> tuple[list[Any], str | None]:
+    """The document's list, and its name if it is inside an object; notes that, and which others are
+    not read.
+    """
     if within is None or isinstance(document, list):
         if not isinstance(document, list):
             raise bad(
@@ -443,9 +445,9 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         return document, None
 
     if within.entry is not None and isinstance(document, dict):
-        rows = [within.entry(key, value) for key, value in document.items()]
-        if rows and None not in rows:
-            return rows, None
+        entries = [within.entry(key, value) for key, value in document.items()]
+        if entries and None not in entries:
+            return entries, None
 
     tables = tables_in(document)
     name = within.section
@@ -454,6 +456,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         if name not in tables:
             named = document.get(name) if isinstance(document, dict) else None
             if isinstance(named, list):
+                rows.notes.append(f"rows: the list '{name}'")
                 return named, name
             raise bad(
                 path,
@@ -461,6 +464,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
                 f"there is no list '{name}' in the file{did_you_mean(name, known)}",
             )
 
+        rows.notes.append(f"rows: the list '{name}'")
         return tables[name], name
 
     if not tables:
@@ -469,6 +473,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
     if len(likely) > 1 and within.results:
         joined = together(tables, likely)
         if joined:
+            rows.notes.append(f"rows: the list '{some_of(likely)}'")
             return joined, some_of(likely)
 
     if len(likely) > 1 and not within.first:
@@ -478,6 +483,14 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
             f"must name one of the file's lists: {some_of([excerpt(text, 40) for text in likely])}",
         )
 
+    if likely[0]:
+        others = []
+        for other, items in tables.items():
+            if other != likely[0] and len(items) > 1:
+                others.append(f"'{excerpt(other, 40)}' ({plural(len(items), 'row')})")
+
+        left = f"; not read: {some_of(others)}" if others else ""
+        rows.notes.append(f"rows: the list '{likely[0]}'{left}")
     return tables[likely[0]], likely[0] or None
 
 
@@ -526,9 +539,7 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     if faults:
         raise BadDataset(str(path), faults)
     root = document.root or Node(None)
-    items, name = _list_in(path, plain(root), within)
-    if name is not None:
-        rows.notes.append(f"rows: the list '{name}'")
+    items, name = _list_in(rows, path, plain(root), within)
     at = root
     for key in (name or "").split("."):
         at = at.get(key) or at

@@ -145,3 +145,10 @@ def test_minus_one_among_shares_may_mean_that_there_is_no_score():
     (found,) = said(roles, quality=[0.5, -1, 1.0])
     assert found.startswith("'quality' is -1 in some rows and else 0.5 to 1: if -1 means that there is no score")
     assert said(roles, quality=[0.5, 0.0, 1.0]) == said(roles, quality=[-1, -2, 2]) == []
+
+
+def test_a_few_golden_answers_that_tell_how_to_judge_are_enough_for_a_doubt():
+    told = [f"It is number {at}, as the list says." for at in range(60)]
+    assert golden(told, rows=60) == golden([*told[:59], "The answer must say so."], rows=60) == []
+    (found,) = golden([*told[:29], "The answer must say that nothing is known."], rows=60)
+    assert "(2 of 60: The answer must say that" in found

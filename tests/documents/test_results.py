@@ -376,3 +376,22 @@ def test_a_heading_and_its_text_are_offered_as_one_question():
     assert isinstance(undecided, Undecided)
     first = undecided.readings[0]
     assert (first.roles["question"], first.roles["golden"]) == (("title", "description"), ("expected_priority",))
+
+
+def test_columns_with_running_letters_are_choices_in_any_language_if_a_column_says_which_is_right():
+    rows = [
+        {
+            "Küsimus": f"Kumb on õige, {at}?",
+            "Vastus A)": f"ruun {at}",
+            "Vastus B)": f"hall {at}",
+            "Õige vastus": "ab"[at % 2],
+        }
+        for at in range(6)
+    ]
+    named = {"question": ("Küsimus",), "golden": ("Õige vastus",)}
+    reading = assign(columns_of(rows), door="dataset", named=named)
+    assert isinstance(reading, Reading)
+    assert reading.roles["choices"] == ("Vastus A)", "Vastus B)")
+    without = [{**row, "Õige vastus": "ruun"} for row in rows]
+    other = assign(columns_of(without), door="dataset", named=named)
+    assert not isinstance(other, Reading) or "choices" not in other.roles

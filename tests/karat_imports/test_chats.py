@@ -350,3 +350,17 @@ def test_a_judges_conversation_beside_an_answer_is_no_log_of_chats(tmp_path: Pat
     assert Csv.reader_of(path) is None
     path.write_text(json.dumps({"task": "grading", "log": judged}))
     assert Csv.reader_of(path) == "chats"
+
+
+def test_the_time_of_a_message_is_not_its_text_and_the_first_exchange_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "chat_id,message_timestamp,sender,message_text\n"
+        "1,2026-01-02 10:00:01,user,Is it open today?\n"
+        "1,2026-01-02 10:00:02,agent,Until five.\n"
+        "2,2026-01-02 11:00:01,user,And tomorrow?\n"
+        "2,2026-01-02 11:00:02,agent,All day.\n"
+    )
+    (made,) = import_results("chats", [path], tmp_path / "runs")
+    assert {one.text for one in made.run.events_of(Answer)} == {"Until five.", "All day."}
+    assert made.run.info.dataset.first_row == {"question": "Is it open today?", "answer": "Until five."}

@@ -35,6 +35,14 @@ def load(path: Path, rows: list[dict[str, Any]], **options: Any) -> Dataset:
         ("Expected Facts", ["a"], [Criterion(text="a")]),
         ("must_mention", "a; b", [Criterion(text="a", type="icontains"), Criterion(text="b", type="icontains")]),
         ("must_not_mention", ["tea"], [Criterion(text="tea", type="not-icontains")]),
+        ("must_mention", "a b|c", [Criterion(text="a b", type="icontains"), Criterion(text="c", type="icontains")]),
+        (
+            "must_mention",
+            ["a b|c", "d"],
+            [Criterion(text="a b\nc", type="icontains-any"), Criterion(text="d", type="icontains")],
+        ),
+        ("must_not_mention", ["tea|coffee"], [Criterion(text="tea\ncoffee", type="not-icontains-any")]),
+        ("criteria", ["a|b"], [Criterion(text="a|b")]),
         ("gold_url", "a.example/b", [Criterion(text="a.example/b", type="url")]),
         (
             "criteria",

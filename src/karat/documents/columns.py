@@ -264,3 +264,14 @@ def without_point(path: str) -> str:
 def paths_in(columns: Iterable[str]) -> list[str]:
     """The top-level columns, without the keys of objects."""
     return [path for path in columns if "." not in without_point(path)]
+
+
+def without_number(path: str) -> str:
+    """The path without a number at its end, and without case."""
+    return re.sub(r"[\s_-]*\d+$", "", path).casefold()
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """The paths with the fewest dots."""
+    ordered = sorted(paths, key=lambda path: path.count("."))
+    return [path for path in ordered if path.count(".") == ordered[0].count(".")]

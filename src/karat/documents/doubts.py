@@ -24,7 +24,7 @@ from karat.documents.names import (
 from karat.formats import brief, excerpt, plural, some_of
 
 _FEWEST = 5  # rows from which values say something
-_MOST, _MANY, _SOME, _TENTH = 0.9, 0.5, 0.2, 0.1  # shares of rows
+_MOST, _MANY, _TENTH, _FEW = 0.9, 0.5, 0.1, 0.03  # shares of rows
 _SHORT = 40  # characters of a label
 _SHOWN = 50  # characters of a value in a sentence
 _ROWS_OF_MEANS = 40
@@ -165,7 +165,7 @@ def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
     instructions = [*filter(_INSTRUCTION.match, texts)]
-    if len(instructions) >= max(2, _SOME * len(texts)):
+    if len(instructions) >= max(2, _FEW * len(texts)):
         yield (
             f"golden answers in '{seen.all('golden')[0].path}' describe an answer instead of "
             f"giving it ({len(instructions)} of {len(texts)}: "

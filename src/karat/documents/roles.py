@@ -9,7 +9,7 @@ never guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from pathlib import PurePath
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import msgspec
 
 from karat.documents.cells import holds_texts
-from karat.documents.columns import NO_NAME, Column, without_point
+from karat.documents.columns import NO_NAME, Column, outermost, without_number, without_point
 from karat.documents.names import (
     ADDED,
     Known,
@@ -271,11 +271,11 @@ class _Assignment:
         for role in roles:
             if role in self._named:
                 continue
-            taken = [_without_number(path) for path in reading.roles.get(role, ())]
+            taken = [without_number(path) for path in reading.roles.get(role, ())]
             for path in self._columns:
                 numbered = re.search(r"[2-9]$", path) is not None
                 others = path not in reading.roles.get(role, ())
-                if numbered and _without_number(path) in taken and others:
+                if numbered and without_number(path) in taken and others:
                     return path not in reading.roles.get("choices", ())
 
         return False
@@ -369,19 +369,30 @@ class _Assignment:
             if column.lists + column.objects > 0 or listed:
                 return (path,)
 
-        stems: dict[str, list[str]] = {}
+        stems: dict[str, dict[str, str]] = {}  # stem → path → mark
         for path in self._free:
-            match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])", path)
-            if match is not None and (not match[1] or is_choice_stem(match[1])):
-                stems.setdefault(match[1].casefold(), []).append(path)
+            match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)
+            if match is not None:
+                stems.setdefault(match[1].casefold(), {})[path] = match[2].casefold()
 
-        for paths in stems.values():
-            marks = [path[-1].casefold() for path in paths]
+        for stem, paths in stems.items():
+            marks = [*paths.values()]
             running = [chr(ord(marks[0]) + place) for place in range(len(marks))]
-            if len(paths) > 1 and marks == running and marks[0] in "01a":
+            if len(paths) < 2 or marks != running or marks[0] not in "01a":
+                continue
+            if not stem or is_choice_stem(stem) or self._tell_choices(marks):
                 return tuple(paths)
 
         return ()
+
+    def _tell_choices(self, letters: Sequence[str]) -> bool:
+        """Whether a column holds nothing but these letters, as one that says which is right."""
+        for column in self._columns.values():
+            told = {value.casefold() for value in column.values}
+            if letters[0] == "a" and len(told) > 1 and told <= {*letters}:
+                return True
+
+        return False
 
     def _strong(self, role: Role) -> list[str]:
         return self._with(role, weak=False)
@@ -408,7 +419,7 @@ class _Assignment:
                     found.append(path)
                     break
 
-        return _outermost(found)
+        return outermost(found)
 
     # --- golden answers and answers -------------------------------------------------------------
 
@@ -426,7 +437,7 @@ class _Assignment:
             exact = [path for path in exact if not _in_answer(path)]
             weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
             if not agents:
-                agents = _outermost(path for path in self._inside("answer") if _in_answer(path))
+                agents = outermost(path for path in self._inside("answer") if _in_answer(path))
 
         exact = self._without_copies(exact)
         weak = [path for path in weak if path not in exact]
@@ -471,7 +482,7 @@ class _Assignment:
             elif first in _DONE:
                 done[tuple(rest)] = path
 
-        outer = {*_outermost(right[rest] for rest in right if rest in done)}
+        outer = {*outermost(right[rest] for rest in right if rest in done)}
         both = [rest for rest in right if right[rest] in outer]
         others = {path for path in self._strong("answer") if self._holds_answer(path)}
         others -= {done[rest] for rest in both}
@@ -956,10 +967,6 @@ _SINGLE: tuple[Role, ...] = (
 )
 
 
-def _without_number(path: str) -> str:
-    return re.sub(r"[\s_-]*\d+$", "", path).casefold()
-
-
 def _joined(path: str) -> str:
     return "".join(words_of(last_part(path)))
 
@@ -990,9 +997,3 @@ def _in_answer(path: str) -> bool:
             return True
 
     return False
-
-
-def _outermost(paths: Iterable[str]) -> list[str]:
-    """The paths with the fewest dots."""
-    ordered = sorted(paths, key=lambda path: path.count("."))
-    return [path for path in ordered if path.count(".") == ordered[0].count(".")]

@@ -45,6 +45,7 @@ _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
 _MOST_SPEAKERS = 6  # of whom a person can tell the assistant
 _ANYONE = ""  # in place of the assistant's name: all speakers keep their names
+_TIMES = word_set("time timestamp date datetime created sent at")
 _SPEAKERS = word_set("role speaker sender author from actor participant direction")
 _SAYS = word_set("content text message utterance body value")
 _ASKED: Sequence[Role] = ("question",)
@@ -687,9 +688,10 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
 
 
 def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
-    """The first column of texts whose name has one of the words."""
+    """The first column of texts whose name has one of the words, and says nothing of a time."""
     for path, column in columns.items():
-        if "." not in path and column.is_text and words & {*words_of(path)}:
+        named = {*words_of(path)}
+        if "." not in path and column.is_text and words & named and not _TIMES & named:
             return path
 
     return None

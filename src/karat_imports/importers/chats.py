@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.documents import understood
 from karat.documents.chats import in_place_of_text, with_sides
 from karat.documents.columns import columns_of, is_empty
 from karat.documents.names import (
@@ -90,11 +91,13 @@ class Chats:
         alone = len(paths) == 1
         logs = each_readable(paths, lambda path: self._opened(path, alone=alone), findings)
         conditions: dict[str, ImportedCondition] = {}
+        first: dict[str, str] = {}
         yield ImportedRun(
             name=named_after([log.path for log in logs]),
             tool="chats",
-            trials=_trials(logs, conditions, findings, self._agent),
+            trials=_trials(logs, conditions, first, findings, self._agent),
             conditions=conditions,
+            first_row=first,
             sparse=True,
         )
 
@@ -189,9 +192,11 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
 def _trials(
     logs: Sequence[_Log],
     conditions: dict[str, ImportedCondition],
+    first_row: dict[str, str],
     findings: Findings,
     agent: str | None,
 ) -> Iterator[ImportedTrial]:
+    """What was said, turn by turn. Fills `conditions`, and `first_row` with the first answer."""
     unused: dict[str, None] = {}
     for log in logs:
         for place, row in _records(log, findings):
@@ -254,6 +259,9 @@ def _trials(
                 reply = None
                 if texts or calls:
                     reply = Reply(text="".join(texts[-1:]), tool_calls=calls, model=model)
+                if texts and not first_row:
+                    first_row["question"] = understood.beginning(turn.question)
+                    first_row["answer"] = understood.beginning(texts[-1])
 
                 yield ImportedTrial(
                     sample=sample,

@@ -64,7 +64,9 @@ def columns_of(columns: Iterable[str]) -> list[str]:
 def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, ...], list[str]]:
     """The criteria in a cell, and its faults, each with its place.
 
-    A text is one criterion, several if its lines are a list or if it is a JSON list. A criterion is
+    A text is one criterion, several if its lines are a list or if it is a JSON list, or if it has
+    semicolons or bars and is no sentence; in a list, bars part texts of which one suffices. A
+    criterion is
     a text, or an object with `text` and perhaps `type`, `weight` (or `points`) and `dealbreaker`
     (or `required`), or an assertion of promptfoo. A text without a type is judged, unless it is an
     address or the column's name says otherwise. An empty cell has none.
@@ -99,7 +101,11 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
             kind = by_default
             if kind == "judge" and _URL.match(entry.strip()):
                 kind = "url"
-            criteria, why = _of_object({"type": kind, "text": entry}, by_default)
+            text = entry
+            if "|" in entry and kind.endswith("contains"):
+                kind = f"{kind}-any"
+                text = entry.replace("|", "\n")
+            criteria, why = _of_object({"type": kind, "text": text}, by_default)
         elif isinstance(entry, Mapping):
             criteria, why = _of_object(entry, by_default)
         else:
@@ -195,7 +201,7 @@ def _entries(value: object, by_default: str) -> list[object]:
         if len(lines) > 1 and all(_BULLET.match(line) for line in lines):
             return [_BULLET.sub("", line, count=1) for line in lines]
         if by_default != "judge":
-            parts = [part.strip() for line in lines for part in line.split(";")]
+            parts = [part.strip() for line in lines for part in re.split("[;|]", line)]
             return [part for part in parts if part]
 
         if text:

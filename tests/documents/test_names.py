@@ -31,7 +31,10 @@ def test_a_name_is_its_words_however_it_is_written(name):
         ("question", "question user_query customer_message Prompt testInput pergunta 问题"),
         ("golden", "reference_answer goldSQL ground_truth verified_ground_truth ideal resposta_esperada answer_orig"),
         ("answer", "model_answer generated_sql predictedIntent rag_agent_answer actual_output top1_actual"),
-        ("criterion", "expected_sources must_mention gold_url forbiddenTools __expected2 relevant_ids"),
+        (
+            "criterion",
+            "expected_sources must_mention gold_url forbiddenTools __expected2 relevant_ids tools_expected",
+        ),
         ("score", "faithfulness correctness_score gpt_groundedness recall@5 is_correct judge_accuracy"),
     ],
 )
@@ -41,10 +44,25 @@ def test_names_are_composed_of_words_that_tools_use(role, names):
 
 
 @pytest.mark.parametrize(
-    "name", ["answer_start", "answer_not_matching_behavior", "difficulty_score", "confidence", "topic_id", "weather"]
+    "name",
+    [
+        "answer_start",
+        "answer_not_matching_behavior",
+        "difficulty_score",
+        "confidence",
+        "topic_id",
+        "weather",
+        "expected_unit",
+    ],
 )
 def test_names_that_only_sound_alike_say_nothing_of_questions_answers_or_scores(name):
-    assert {meaning.role for meaning in meanings(name)} & {"question", "golden", "answer", "score"} == set()
+    assert {meaning.role for meaning in meanings(name)} & {
+        "question",
+        "golden",
+        "answer",
+        "score",
+        "criterion",
+    } == set()
 
 
 @pytest.mark.parametrize("name", ["answer", "output", "label", "response", "completion", "summary", "sql"])

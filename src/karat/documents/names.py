@@ -152,6 +152,7 @@ _FILLERS |= word_set(
     "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
 )
 _ENDS_OF_IDS = word_set("id ids url urls score type length count number")
+_OF_NUMBERS = word_set("unit units currency tolerance precision")
 _ABOUT_IT = word_set(
     """id type mode kind number category count system judge sub template lang language hint topic
     source index length tokens"""
@@ -428,7 +429,7 @@ def criterion_type(path: str) -> str | None:
     >>> criterion_type("must_not_mention"), criterion_type("expectedTools"), criterion_type("topic")
     ('not-icontains', 'tool', None)
     """
-    words = words_of(last_part(path))
+    words = _demand_first(words_of(last_part(path)))
     if not words:
         return None
     if "".join(words) in _STATED:
@@ -446,12 +447,21 @@ def _joined(path: str) -> str:
     return "".join(words_of(path))
 
 
+def _demand_first(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of `tools_expected` as those of `expected_tools`."""
+    if len(words) > 1 and words[-1] == "expected":
+        return (words[-1], *words[:-1])
+    return words
+
+
 def _composed(words: tuple[str, ...]) -> Meaning | None:
     """The meaning of a name of several words that no table has."""
+    words = _demand_first(words)
     if not words or words[0] in ("not", "non", "no", "incorrect", "wrong"):
         return None
-    if words[-1] in _ENDS_OF_IDS:
-        demanded = words[0] in _DEMANDS and words[-1] not in ("score", "length", "count")
+    if words[-1] in _ENDS_OF_IDS | _OF_NUMBERS:
+        told = {"score", "length", "count"} | _OF_NUMBERS
+        demanded = words[0] in _DEMANDS and words[-1] not in told
         return Meaning("criterion") if demanded else _identifier(words)
 
     known = frozenset(words)

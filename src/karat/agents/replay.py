@@ -277,7 +277,11 @@ class Replay:
                 return Reply(text=text)
             ended = stop_reason(row)
             if not text and not was_cut(ended):
-                raise self._unanswered(row, column)
+                reported = error_in(row)
+                if reported is not None:
+                    raise AgentFault("error", reported)
+                raise AgentFault("not_recorded", f"'{column}' is empty in {self._rows.path.name}")
+
             return Reply(
                 text=text,
                 dollars=_recorded(row, _COSTS),
@@ -287,13 +291,6 @@ class Replay:
 
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
-
-    def _unanswered(self, row: AnswerRow, column: str) -> AgentFault:
-        """Why a row has no answer."""
-        error = error_in(row)
-        if error is not None:
-            return AgentFault("error", error)
-        return AgentFault("not_recorded", f"'{column}' is empty in {self._rows.path.name}")
 
     def _row(self, trial: Trial, repetition: int) -> AnswerRow | None:
         name = trial.condition.name

@@ -116,19 +116,15 @@ def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
             for doubt in of_role:
                 found += doubt(seen)
 
-    return [*found, *_empty(seen)]
-
-
-def _empty(seen: Seen) -> Iterator[str]:
-    """Columns that a golden answer, an answer or a score is expected in, and that hold nothing."""
     empty = []
     for path, column in seen.columns.items():
-        named = Meaning("golden") in meanings(path) or Meaning("answer") in meanings(path)
-        if not column.filled and column.rows and (named or is_score_name(path)):
+        named_so = Meaning("golden") in meanings(path) or Meaning("answer") in meanings(path)
+        if not column.filled and column.rows and (named_so or is_score_name(path)):
             empty.append(f"'{path}'")
 
     if empty:
-        yield f"empty in every row: {some_of(empty)}"
+        found.append(f"empty in every row: {some_of(empty)}")
+    return found
 
 
 def _labels(seen: Seen) -> Iterator[str]:

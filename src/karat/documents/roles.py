@@ -375,24 +375,21 @@ class _Assignment:
             if match is not None:
                 stems.setdefault(match[1].casefold(), {})[path] = match[2].casefold()
 
+        columns = []
+        for column in self._columns.values():
+            columns.append({value.casefold() for value in column.values})
+
         for stem, paths in stems.items():
             marks = [*paths.values()]
             running = [chr(ord(marks[0]) + place) for place in range(len(marks))]
             if len(paths) < 2 or marks != running or marks[0] not in "01a":
                 continue
-            if not stem or is_choice_stem(stem) or self._tell_choices(marks):
+            # in any language, if a column of such letters tells which is right
+            told = marks[0] == "a" and any(len(held) > 1 and held <= {*marks} for held in columns)
+            if not stem or is_choice_stem(stem) or told:
                 return tuple(paths)
 
         return ()
-
-    def _tell_choices(self, letters: Sequence[str]) -> bool:
-        """Whether a column holds nothing but these letters, as one that says which is right."""
-        for column in self._columns.values():
-            told = {value.casefold() for value in column.values}
-            if letters[0] == "a" and len(told) > 1 and told <= {*letters}:
-                return True
-
-        return False
 
     def _strong(self, role: Role) -> list[str]:
         return self._with(role, weak=False)

@@ -142,3 +142,9 @@ def test_what_cannot_be_known_says_why(values, options, because):
 def test_values_outside_the_scale_are_refused():
     with pytest.raises(ValueError, match="7 is outside 1 to 5"):
         one_sided_bounds([1, 7], scale=(1, 5))
+
+
+def test_a_bound_of_two_amounts_beyond_every_number_is_infinite():
+    bounds = one_sided_bounds(np.array([48.0, 50.0]), level=1 - 1e-6, skewed=True)
+    assert bounds.high == math.inf
+    assert bounds.low < 48

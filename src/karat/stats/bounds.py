@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Literal
 
@@ -192,6 +193,9 @@ def _t_bound(over: Interval, side: int, level: float) -> float:
     return over.value + side * t_quantile(level, over.df) * over.se
 
 
+_LARGEST = math.log(sys.float_info.max)  # exponent
+
+
 def _lognormal_bound(means: Floats, level: float) -> float:
     """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1;
     else -inf.
@@ -206,4 +210,5 @@ def _lognormal_bound(means: Floats, level: float) -> float:
     if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):
         return -math.inf
     reach = t_quantile(level, n - 1) * math.sqrt(sd**2 / n + sd**4 / (2 * (n + 1)))
-    return math.exp(centred_mean(logs) + sd**2 / 2 + reach)
+    exponent = centred_mean(logs) + sd**2 / 2 + reach
+    return math.exp(exponent) if exponent < _LARGEST else math.inf

@@ -58,6 +58,12 @@ def error(message: str, code: int = -32001) -> dict[str, object]:
         pytest.param(400, error("Bad Request: No valid session ID provided", -32000), id="400 about the session"),
         pytest.param(400, error("Bad Request: Server not initialized", -32000), id="400 about the handshake"),
         pytest.param(400, "Invalid or missing session ID", id="400 with a text"),
+        pytest.param(410, error("Session gone"), id="410 with an error"),
+        pytest.param(410, "", id="410 with nothing"),
+        pytest.param(200, error("Session not found"), id="200 with an error"),
+        pytest.param(200, error("Your session has expired", -32000), id="200 about an expired session"),
+        pytest.param(409, error("Unknown session", -32600), id="409 about the session"),
+        pytest.param(500, error("Internal error: session not found", -32603), id="500 about the session"),
     ],
 )
 def test_an_expired_session_is_renewed_and_the_call_repeated(toolbox, condition, raw_server, status, body):
@@ -129,6 +135,13 @@ def test_a_servers_own_error_is_its_answer(toolbox, condition, raw_server, statu
         assert (results[0].kind, news) == ("mcp_http_error", [RENEWED])
     else:
         assert (results, news) == ([message], [])
+
+
+def test_an_error_about_a_session_that_a_new_one_does_not_end_is_the_tool_s_own(toolbox, condition, raw_server):
+    message = "The session of this user has expired"
+    raw_server.answers["tools/call"] = lambda request: gone(request, 200, {**error(message), "id": request.json["id"]})
+    results, news = called(toolbox, condition, remote(raw_server.url))
+    assert (results, news, raw_server.seen.count("tools/call")) == ([message], [RENEWED], 2)
 
 
 @pytest.mark.parametrize("code", [-32000, -32001, -32042, -32603])

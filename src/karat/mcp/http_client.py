@@ -5,6 +5,7 @@ has ended.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -21,6 +22,13 @@ SESSION_ID = "mcp-session-id"
 _OPENING = ("initialize", "notifications/initialized")
 _NOT_THE_SERVER = (401, 403, 429, 502, 503, 504)
 """Statuses that ask for a login or for patience, whatever the body says."""
+_ENDED = (400, 404, 410)
+"""Statuses that say that a session has ended; with any other, only the words of an error can."""
+_SESSION_ENDED = re.compile(
+    r"session\b.*\b(?:not found|unknown|expired|invalid|ended|closed|terminated|gone|not exist|lost)\b"
+    r"|\b(?:no such|unknown|invalid|expired|missing|no valid)\b.{0,20}\bsession\b"
+    r"|\bnot (?:been )?initiali[sz]ed\b"
+)
 
 
 class _Message(msgspec.Struct):
@@ -73,7 +81,8 @@ class SessionClient(httpx2.AsyncClient):
 
         if response.has_redirect_location:
             return response
-        if not expired and await _answers(response):
+        ended = expired and response.status_code in _ENDED
+        if not ended and await _answers(response):
             if response.is_error:
                 self._link.on_answered()
             return response
@@ -118,18 +127,21 @@ class SessionClient(httpx2.AsyncClient):
 
 
 async def _expired(response: httpx2.Response) -> bool:
-    """Whether the server no longer knows the session: 404, or 400 unless it is about something
-    else.
+    """Whether the server no longer knows the session: 404, 410, 400 unless it is about something
+    else, or an error that says so with another status.
     """
-    if SESSION_ID not in response.request.headers or response.status_code not in (400, 404):
+    status = response.status_code
+    if SESSION_ID not in response.request.headers or status in _NOT_THE_SERVER:
         return False
     error = await _error_in(response)
     if error is None:
-        return True
-    if response.status_code == 404:
+        return status in _ENDED
+    if status in (404, 410):
         return error.get("code") != -32601  # a method that it does not know
     words = str(error.get("message")).lower()
-    return "session" in words or "initiali" in words
+    if status == 400:
+        return "session" in words or "initiali" in words
+    return _SESSION_ENDED.search(words) is not None
 
 
 async def _answers(response: httpx2.Response) -> bool:

@@ -58,6 +58,18 @@ READ = [
     ("Final answer: -2.5e3", -2500),
     ("Final answer: 2.5 \u00d7 10^3", 2500),
     ("Final answer: 60.94 (2007)", 60.94),
+    # other spellings of numbers
+    ("a loss of (1,234)", -1234),
+    ("It changed by ($ 5.2) million.", -5.2e6),
+    ("\u20145", -5),
+    ("The answer is \u20145.", -5),
+    ("5 Mio.", 5e6),
+    ("2 Mrd", 2e9),
+    ("\u00bd", 0.5),
+    ("3 \u00bd", 3.5),
+    ("\uff11\uff12\uff0c\uff13\uff14\uff15", 12345),
+    ("60.94 per share (2007: 25.14)", 60.94),
+    ("approximately 60.94 (rounded to 2 decimals)", 60.94),
     # the last sentence
     ("It was **5**.", 5),
     ("Revenue was 12 in one year and 15 in the next, so it rose by **3**.", 3),
@@ -99,6 +111,10 @@ READ = [
     ('```json\n{"answer": 12.5}\n```\nBecause 10 + 2.5 = 12.5.', 12.5),
 ]
 UNREAD = [
+    "5 hundred",
+    "The answer is 3 dozen.",
+    "3:4",
+    "The answer is 12:30",
     "The answer is unknown, as the 5 items are missing.",
     "It is impossible to say without the 2007 value of 5.",
     "As an AI, I have no access to the 10-K.",

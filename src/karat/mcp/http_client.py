@@ -25,7 +25,7 @@ _NOT_THE_SERVER = (401, 403, 429, 502, 503, 504)
 _ENDED = (400, 404, 410)
 """Statuses that say that a session has ended; with any other, only the words of an error can."""
 _SESSION_ENDED = re.compile(
-    r"session\b.*\b(?:not found|unknown|expired|invalid|ended|closed|terminated|gone|not exist|lost)\b"
+    r"session\b.*\b(?:not found|not exist|unknown|expired|invalid|ended|closed|terminated|gone)\b"
     r"|\b(?:no such|unknown|invalid|expired|missing|no valid)\b.{0,20}\bsession\b"
     r"|\bnot (?:been )?initiali[sz]ed\b"
 )

@@ -346,7 +346,12 @@ class _Reading:
             if not quantity.bare or not (label or item or day):
                 inside.append(quantity)
 
-        values = [quantity for quantity in inside if not quantity.remark]
+        values = []
+        for quantity in inside:
+            opened = self.prose.count("(", start, quantity.start)
+            if opened <= self.prose.count(")", start, quantity.start):
+                values.append(quantity)
+
         found = []
         for quantity in values or inside:
             if not may_be_a_year(quantity) or self._is_value(quantity):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -28,7 +29,14 @@ _LIKE = {
     **dict.fromkeys("\u2010\u2011\u2013\u2212\ufe63\uff0d", "-"),
     **dict.fromkeys("\u00a0\u202f\u2009\u2007\u2008\u200a\u205f", " "),
     **dict.fromkeys("\u2019\u02bc", "'"),
-    **dict(zip("\uff05\uff08\uff09\uff0e\u00d7", "%().x", strict=True)),
+    **dict(zip("\uff05\uff08\uff09\uff0e\uff0c\u00d7", "%().,x", strict=True)),
+    **dict(
+        zip(
+            "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
+            "0123456789",
+            strict=True,
+        )
+    ),
 }
 _Match = re.Match[str]
 _SAME_LENGTH = str.maketrans(_LIKE)
@@ -37,6 +45,8 @@ _LATEX_COMMA = re.compile(r"(?<=[0-9])(?:\{,\}|\\,)(?=[0-9]{3})")
 _INVISIBLE = re.compile(
     r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|approx|quad)(?![a-z])|\*|</?(?:b|strong|em|i|u)>"
 )
+# before a number that a text begins with or states; elsewhere it parts words
+_LONG_MINUS = re.compile(r"(?:\A|(?<=\n)|(?<=: )|(?<=is )|(?<=was ))\u2014(?=\$?\.?[0-9])")
 
 
 def plain_prose(text: str) -> str:
@@ -56,23 +66,29 @@ def plain_prose(text: str) -> str:
             return ",".rjust(len(match[0]), _MARK)
         return f"{_MARK},{_MARK}"
 
-    text = _LATEX_COMMA.sub(comma, text.translate(_SAME_LENGTH))
+    text = _LONG_MINUS.sub("-", text.translate(_SAME_LENGTH))
+    text = _LATEX_COMMA.sub(comma, text)
     return _INVISIBLE.sub(blank, _LATEX_TEXT.sub(inner, text))
 
 
 _GAP = rf"[ {_MARK}]*+"
 _WORDS = UNITS | {
     **dict.fromkeys(("per cent", "pct", "pct."), "percent"),
-    **dict.fromkeys(("mn", "mln"), "million"),
+    **dict.fromkeys(("tsd",), "thousand"),
+    **dict.fromkeys(("mn", "mln", "mio"), "million"),
+    **dict.fromkeys(("mrd", "milliard", "milliards"), "billion"),
     **dict.fromkeys(("lac", "lacs"), "lakh"),
     "bln": "billion",
     "tn": "trillion",
     "cr": "crore",
 }
 _UNIT = "|".join(sorted(map(re.escape, _WORDS), key=len, reverse=True))
+_OTHER_SCALE = "hundred|dozen|score|quadrillion|quintillion"
+_VULGAR = "\u00bc-\u00be\u2150-\u215e"  # fractions in one character
 _NUMBER = re.compile(
-    rf"""(?<![\w.])(?<![0-9][.,'/])
-    (?: (?P<whole>[0-9]++[ ])?(?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[1-9][0-9]*+)(?![ ]?/)
+    rf"""(?<![\w.])(?<![0-9][.,:'/])
+    (?: (?P<full>[0-9]++)?[ ]?(?P<vulgar>[{_VULGAR}])
+      | (?P<whole>[0-9]++[ ])?(?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[1-9][0-9]*+)(?![ ]?/)
       | \\[dt]?frac\{{(?P<top>[0-9]++)\}}\{{(?P<bottom>[1-9][0-9]*+)\}}
       | (?P<digits> (?: [1-9][0-9]{{0,2}}
                         (?:(?P<sep>{_MARK}?,{_MARK}?|[ ']) [0-9]{{3}})(?:(?P=sep)[0-9]{{3}})*+
@@ -82,7 +98,8 @@ _NUMBER = re.compile(
         (?P<exponent>e[-+]?[0-9]++)?
         (?: {_GAP}(?:x|\\times|\*){_GAP}10\^\{{?(?P<power>-?[0-9]{{1,3}})\}}? )?
     )
-    (?![.,'/]?[0-9])(?: (?:{_GAP}|-)(?P<unit>{_UNIT})(?![\w]) | (?!\w) | (?=x(?!\w)) )""",
+    (?![.,:'/]?[0-9]|[ ]?[{_VULGAR}]|[ -]?(?:{_OTHER_SCALE})\b)
+    (?: (?:{_GAP}|-)(?P<unit>{_UNIT})(?![\w]) | (?!\w) | (?=x(?!\w)) )""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _MONEY = rf"(?:(?<![A-Za-z])[A-Z]{{1,2}})?{CURRENCY}{_GAP}"
@@ -106,6 +123,7 @@ COPULA = re.compile(
         |equal\sto|an?|the|~|\u2248)[\s\x1f"'`_]+)*\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
+_OBJECT = re.compile(r"\b(?:of|by|at)[ \x1f]+\Z", re.IGNORECASE)
 COPULA_REACH = 80  # characters before a number that may say that it is the value
 _LABEL = re.compile(r"(?:\A|(?<=[\n{>]))[ \x1f]*\Z")
 
@@ -149,7 +167,9 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     if bracket and after is not None:
         numbered_item = unit is None and after["unit"] is None and prose[after.end() :][:1] == " "
         opening = before.start("open")
-        is_stated = COPULA.search(prose, max(0, opening - COPULA_REACH), opening)
+        is_stated = COPULA.search(prose, max(0, opening - COPULA_REACH), opening) or _OBJECT.search(
+            prose, max(0, opening - 4), opening
+        )
         label = _LABEL.search(prose, max(0, opening - 9), opening)
         bracket = bool(before["outer"] or is_stated or (label and not numbered_item))
 
@@ -173,6 +193,9 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     under = match["under"] or match["bottom"]
     if under is not None and len(over) + len(under) > 300:
         answer = ""
+    elif match["vulgar"]:
+        part = unicodedata.numeric(match["vulgar"])
+        answer = f"{sign}{float(match['full'] or 0) + part!r}{suffix}"
     elif under is not None:
         if len(match["whole"] or "") < 300:
             whole = int(match["whole"] or 0)

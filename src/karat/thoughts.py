@@ -25,12 +25,25 @@ def spoken(text: str) -> str:
     >>> spoken("<think>choice: B?</think>\\nchoice: A"), spoken("<think>Hmm, choice: B")
     ('\\nchoice: A', '')
     """
-    parts: list[str] = []
+    return parted(text)[0]
+
+
+def parted(text: str) -> tuple[str, str, bool]:
+    """What `spoken` gives, the thoughts, and whether the text ends within these.
+
+    >>> parted("Yes. <think>Or no?</think>"), parted("Hm.</think>Yes."), parted("<think>Or")
+    (('Yes. ', 'Or no?', False), ('Yes.', 'Hm.', False), ('', 'Or', True))
+    """
+    answers: list[str] = []
+    thoughts: list[str] = []
     at, thinks = 0, False  # a closing mark without an opening one also ends thoughts
     for mark in sorted([*_OPENS.finditer(text), *_CLOSES.finditer(text)], key=re.Match.start):
         opens = _OPENS.fullmatch(mark[0]) is not None
         if opens and not thinks:
-            parts.append(text[at : mark.start()])
+            answers.append(text[at : mark.start()])
+        else:
+            thoughts.append(text[at : mark.start()])
         at, thinks = mark.end(), opens
 
-    return "".join(parts if thinks else [*parts, text[at:]])
+    (thoughts if thinks else answers).append(text[at:])
+    return "".join(answers), "".join(thoughts), thinks

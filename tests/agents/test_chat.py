@@ -272,7 +272,9 @@ FAULTS = [
     ({"disconnect": True, "times": 9}, InfrastructureFault, "network", True, None),
     ({"truncate": True, "times": 9}, InfrastructureFault, "network", True, None),
     ({"text": "", "stop": "length"}, LimitReached, "max_tokens", False, None),
+    ({"text": "<think>It could be Lyon", "stop": "length"}, LimitReached, "max_tokens", False, None),
     ({"text": ""}, AgentFault, "empty_answer", True, None),
+    ({"text": "<think>It could be Lyon.</think>"}, AgentFault, "empty_answer", True, None),
 ]
 
 
@@ -286,6 +288,21 @@ def test_each_fault_of_a_provider_has_its_name(
     fault = caught.value
     assert (type(fault), fault.kind, fault.retriable, fault.retry_after) == (kind_of, kind, retriable, wait)
     assert len(server.requests) == 1  # trying again is the engine's business
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thought"),
+    [
+        ("<think>Lyon?</think>\n\nParis", "Paris", "Lyon?"),
+        ("Lyon?\n</THINK>Paris", "Paris", "Lyon?"),
+        ("Paris. <think>Or Lyon?</think>", "Paris.", "Or Lyon?"),
+        ("Begin with the <think> tag.", "Begin with the <think> tag.", None),
+    ],
+)
+def test_thoughts_in_the_text_are_no_part_of_the_answer(ask: Asking, text: str, answer: str, thought: str) -> None:
+    with serve([{"say": [{"text": text}]}]) as server:
+        (reply,) = ask(ask.options(server, "openai"))
+    assert (reply.text, reply.reasoning) == (answer, thought)
 
 
 def test_a_model_that_hangs_is_given_up_with_its_attempt(ask: Asking) -> None:

@@ -14,8 +14,9 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
 
 from karat.errors import AgentFault, InfrastructureFault, TrialFault
-from karat.models import close_model, open_model
+from karat.models import close_model, open_model, stop_reason
 from karat.models.faults import fault_of
+from karat.records import was_cut
 
 
 @contextmanager
@@ -48,6 +49,21 @@ def answering(status: int, body: object, *, location: str = "", seen: list[str] 
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_an_answer_that_was_cut_is_known_by_any_providers_word(reason: str) -> None:
+    async def ask(address: str) -> str | None:
+        model = open_model("openai-chat:m", base_url=address, env={})
+        request = ModelRequest(parts=[UserPromptPart(content="q")])
+        response = await model.request([request], None, ModelRequestParameters())
+        await close_model(model)
+        return stop_reason(response)
+
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Par"}, "finish_reason": reason}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    with answering(200, body) as address:
+        assert was_cut(asyncio.run(ask(address)))
 
 
 def fault(status: int, body: object, *, location: str = "", model: str = "openai-chat:m") -> TrialFault:
@@ -88,6 +104,46 @@ def fault(status: int, body: object, *, location: str = "", model: str = "openai
         pytest.param(
             200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}, "bad_response",
             InfrastructureFault, "the provider's response holds no answer (no choices)", id="no choices",
+        ),
+        pytest.param(
+            200, {"object": "error", "message": "The model `x` does not exist.", "code": 404}, "not_found",
+            InfrastructureFault, "HTTP 404: The model `x` does not exist.", id="an error without a frame",
+        ),
+        pytest.param(
+            200, {"success": False, "errors": [{"code": 7003, "message": "no route"}]}, "server_error",
+            InfrastructureFault, "HTTP 502: no route", id="a list of errors",
+        ),
+        pytest.param(
+            200, {"detail": "Not authenticated"}, "server_error", InfrastructureFault,
+            "HTTP 502: Not authenticated", id="a detail",
+        ),
+        pytest.param(
+            200, {"id": "x", "choices": [{
+                "error": {"message": "Upstream idle", "code": 503}, "message": {"content": "Par"},
+                "finish_reason": "error",
+            }]},
+            "server_error", InfrastructureFault, "HTTP 503: Upstream idle", id="an error amid the answer",
+        ),
+        pytest.param(
+            422, {"detail": [{"loc": ["body", "model"], "msg": "field required"}]}, "refused", InfrastructureFault,
+            "HTTP 422: body.model: field required", id="a list of details",
+        ),
+        pytest.param(
+            400, [{"error": {"code": 400, "message": "API key not valid"}}], "refused", InfrastructureFault,
+            "HTTP 400: API key not valid", id="a list",
+        ),
+        pytest.param(
+            413, {"error": "Request too large"}, "refused", InfrastructureFault, "HTTP 413: Request too large",
+            id="a text",
+        ),
+        pytest.param(
+            500, "<html><title>Oh</title><h1>Bad  Gateway</h1></html>", "server_error", InfrastructureFault,
+            "HTTP 500: Bad Gateway", id="a page",
+        ),
+        pytest.param(
+            200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}, "bad_response",
+            InfrastructureFault, "Invalid response from openai chat completions endpoint: choices is missing",
+            id="another body",
         ),
     ],
 )  # fmt: skip

@@ -27,10 +27,11 @@ from karat.models import (
     open_model,
     price,
     settings_of,
+    stop_reason,
     with_provider,
 )
-from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage
-from karat.thoughts import spoken
+from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage, was_cut
+from karat.thoughts import parted
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
@@ -218,7 +219,7 @@ class _ChatSession:
                 reply = progress.reply(meter)
                 if reply.text.strip():
                     return reply
-                raise empty_answer(response.finish_reason)
+                raise empty_answer(reply.stop_reason)
 
             if len(wanted) == 1:
                 results = [await self._call_one(wanted[0], progress)]
@@ -321,9 +322,11 @@ class _Progress:
 
         thoughts = [response.thinking for response in self.responses]
         said = "\n\n".join(text for text in texts if text)
-        answer = spoken(said)
-        if answer != said and answer.strip():  # the server left the thoughts in the text
-            thoughts.append(said.removesuffix(answer))
+        stopped = stop_reason(last)
+        answer, thought, unfinished = parted(said)
+        # the server left the thoughts in the text; one that nothing cut off only names a tag
+        if answer != said and (was_cut(stopped) or not unfinished):
+            thoughts.append(thought.strip())
             said = answer.strip()
 
         return Reply(
@@ -334,7 +337,7 @@ class _Progress:
             dollars=meter.dollars,
             milliseconds=round((monotonic() - self._started - meter.waited) * 1000, 3),
             model=last.model_name,
-            stop_reason=last.finish_reason,
+            stop_reason=stopped,
         )
 
 

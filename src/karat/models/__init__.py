@@ -25,7 +25,7 @@ from karat.lazy import lazy
 if TYPE_CHECKING:
     from karat.models.client import close_model, open_model, settings_of
     from karat.models.faults import fault_of, from_status, known_fault, retry_after
-    from karat.models.metering import Meter, less, metered, total, usage_of
+    from karat.models.metering import Meter, less, metered, stop_reason, total, usage_of
     from karat.models.names import ModelName, key_variable, parse_model, with_provider
     from karat.models.pacing import Limiter, limiter, limiters
     from karat.models.prices import Price, price, price_table
@@ -57,6 +57,7 @@ __all__ = [
     "retry_after",
     "route",
     "settings_of",
+    "stop_reason",
     "total",
     "usage_of",
     "with_provider",
@@ -67,7 +68,7 @@ __getattr__, __dir__ = lazy(
     {
         "client": "close_model open_model settings_of",
         "faults": "fault_of from_status known_fault retry_after",
-        "metering": "Meter less metered total usage_of",
+        "metering": "Meter less metered stop_reason total usage_of",
         "names": "ModelName key_variable parse_model with_provider",
         "pacing": "Limiter limiter limiters",
         "prices": "Price price price_table",

@@ -8,13 +8,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from karat.errors import BadOption, Caught, InfrastructureFault, KaratError, MissingExtra
 from karat.installation import install_command
 from karat.models import vertex
+from karat.models.faults import error_in
 from karat.models.names import ModelName, key_variable, parse_model
 from karat.models.prices import Price
 from karat.records import JsonObject
@@ -29,6 +29,8 @@ _READ_SECONDS = 600.0
 
 # Services without a key whose SDKs still require one.
 _NO_KEY = "no-key"
+
+_NO_TAGS = ("\0<think>", "\0</think>")  # no text has them
 
 
 def open_model(
@@ -89,6 +91,8 @@ def open_model(
     client: Any = getattr(model, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
+    # A thought that does not end would become text without its tag: `karat.thoughts` parts them
+    model.profile = {**model.profile, "thinking_tags": _NO_TAGS}
     return LimitedModel(model, named, base_url=base_url, prices=prices, lease=lease)
 
 
@@ -298,24 +302,15 @@ async def _restate_error(response: httpx2.Response) -> None:
     """
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
-    body = await response.aread()
-    if not _ERROR.search(body):
+    try:
+        error = error_in(json.loads(await response.aread()))
+    except (ValueError, RecursionError):
         return
-    with suppress(ValueError, RecursionError):
-        reported = json.loads(body)
-        if isinstance(reported, dict) and not any(reported.get(key) for key in _ANSWER_KEYS):
-            error = reported.get("error")
-            code = None
-            if isinstance(error, dict):
-                code = error.get("code")
-            if not isinstance(code, int) or not 400 <= code <= 599:
-                code = 502
 
-            response.status_code = code
-
-
-_ERROR = re.compile(rb'"error"\s*:\s*["{]')
-_ANSWER_KEYS = ("choices", "output", "content", "candidates")
+    if error is not None:
+        given = (error.get(key) for key in ("code", "status", "status_code"))
+        stated = (code for code in given if isinstance(code, int) and 400 <= code <= 599)
+        response.status_code = next(stated, 502)
 
 
 def _beside(place: str, key: str) -> str:

@@ -18,12 +18,18 @@ content_filter      agent            no          the provider's filter stopped t
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _SHOWN = 1000  # characters of a provider's message
 
@@ -122,9 +128,9 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
 
     words = _words(error)
     if isinstance(error, raised.ModelHTTPError):
-        message = _provider_error(error).get("message")
-        if isinstance(message, str) and message.strip():  # the provider's own sentence
-            words = f"HTTP {error.status_code}: {message.strip()[:_SHOWN]}"
+        reported = _provider_error(error).get("message") or error.body
+        if isinstance(reported, str) and reported.strip():  # the provider's own sentence
+            words = f"HTTP {error.status_code}: {_in_short(reported)}"
 
     wait = getattr(error, "retry_after", None)
     if (
@@ -153,15 +159,61 @@ _FILTER_CODES = ("content_filter", "content_policy_violation")
 
 def _provider_error(error: object) -> Mapping[str, Any]:
     """The object in the body of a refused request that says why; empty if there is none."""
-    body = getattr(error, "body", None)
-    if isinstance(body, Mapping):
-        inner = body.get("error", body)
-    else:
-        inner = None
+    return error_in(getattr(error, "body", None)) or {}
 
-    if isinstance(inner, Mapping):
-        return inner
-    return {}
+
+def error_in(body: object) -> Mapping[str, Any] | None:
+    """What a body says of its request's failure, with a `message`; None: it holds an answer, or
+    says nothing. Providers and gateways spell it differently.
+
+    >>> (
+    ...     error_in({"error": {"message": "It broke", "code": 429}})["message"],
+    ...     error_in({"detail": [{"loc": ["body", "model"], "msg": "field required"}]}),
+    ... )
+    ('It broke', {'message': 'body.model: field required'})
+    """
+    if isinstance(body, list):
+        body = next(iter(body), None)
+    if not isinstance(body, Mapping):
+        return None
+    choices = body.get("choices")
+    if isinstance(choices, list) and choices:  # a router's error after it had begun to answer
+        choice = choices[0]
+        broken = isinstance(choice, Mapping) and isinstance(choice.get("error"), Mapping)
+        return _with_message(choice["error"]) if broken else None
+    if any(body.get(key) for key in _ANSWER_KEYS):
+        return None
+    for key in ("error", "errors", "detail"):
+        given = body.get(key)
+        inner = next(iter(given), None) if isinstance(given, list) else given
+        if isinstance(inner, str) and inner.strip():
+            return {**body, "message": inner}
+        if isinstance(inner, Mapping) and inner:
+            return _with_message(inner)
+
+    described = _with_message(body)
+    return described if described.get("message") else None
+
+
+_ANSWER_KEYS = ("choices", "output", "content", "candidates")
+
+
+def _with_message(error: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, with a text as `message`, if one of the usual names has it."""
+    keys = ("message", "msg", "error", "detail", "error_description")
+    text = next((error[key] for key in keys if isinstance(error.get(key), str)), None)
+    place = error.get("loc")
+    if text is not None and isinstance(place, list):  # FastAPI's
+        return {"message": f"{'.'.join(map(str, place))}: {text}"}
+    return {**error, "message": text}
+
+
+_TAG = re.compile(r"<(?:style|script|title).*?</(?:style|script|title)>|<[^<>]{1,200}>", re.DOTALL)
+
+
+def _in_short(text: str) -> str:
+    """One line of a provider's words, without the tags of a page."""
+    return " ".join(_TAG.sub(" ", text).split())[:_SHOWN] or text.strip()[:_SHOWN]
 
 
 def _without_status(error: BaseException, words: str) -> TrialFault | None:
@@ -204,6 +256,20 @@ def _from_network(error: BaseException | None) -> TrialFault | None:
 
 def _words(error: BaseException | None) -> str:
     text = str(error).strip() or type(error).__name__
+    cause = getattr(error, "__cause__", None)
+    if isinstance(cause, ValidationError):  # pydantic-ai quotes all of it
+        about = text.removesuffix(str(cause)).rstrip(": ")
+        text = f"{about}: {'; '.join(map(_fault_in, cause.errors()[:_FAULTS]))}"
     if len(text) <= _SHOWN:
         return text
     return text[:_SHOWN] + " …"
+
+
+_FAULTS = 3  # of a body that are shown
+
+
+def _fault_in(fault: ErrorDetails) -> str:
+    message = fault["msg"]
+    if fault["input"] is None:
+        message = "is missing"
+    return f"{'.'.join(map(str, fault['loc']))} {message[:1].lower()}{message[1:]}"

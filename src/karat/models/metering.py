@@ -134,6 +134,14 @@ def usage_of(counted: Any) -> Usage | None:
     )
 
 
+def stop_reason(response: Any) -> str | None:
+    """Why a response of pydantic-ai ends there: by its word, or the provider's where it knows
+    none.
+    """
+    given = response.finish_reason or (response.provider_details or {}).get("finish_reason")
+    return given if isinstance(given, str) else None
+
+
 def total(first: Usage | None, second: Usage | None) -> Usage | None:
     """The sum of both. If one does not know a number, the other's is used.
 

@@ -30,9 +30,10 @@ from karat.models import (
     price_table,
     route,
     settings_of,
+    stop_reason,
     with_provider,
 )
-from karat.records import Answer, JsonObject, Metric, Sample, Usage
+from karat.records import Answer, JsonObject, Metric, Sample, Usage, was_cut
 from karat.rubrics import Rubric
 from karat.scorers import Row, ScorerSetting, Verdict, golden_text, golden_turns
 from karat.scorers._judgement import (
@@ -518,7 +519,7 @@ class Call:
 
                 # The judgement in a response: from the tool call, else from its text. Raises
                 # Unusable.
-                if response.finish_reason == "length":
+                if was_cut(stop_reason(response)):
                     raise Unusable("it was cut off at the limit of tokens; be brief")
                 if response.finish_reason == "content_filter":
                     raise Unusable("it was stopped by the provider's filter")

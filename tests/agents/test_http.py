@@ -165,6 +165,12 @@ def test_an_answer_that_cannot_be_used_is_a_fault_with_a_name(
     assert caught.value.kind == kind
 
 
+def test_a_streamed_answer_is_no_text(ask: Ask, httpserver: HTTPServer) -> None:
+    httpserver.expect_request("/").respond_with_data("data: 42\n\n", content_type="text/event-stream")
+    with pytest.raises(AgentFault, match="the service streams its answer"):
+        ask("http", {"url": httpserver.url_for("/")})
+
+
 def test_a_service_that_hangs_or_is_not_there_is_told(ask: Ask, httpserver: HTTPServer) -> None:
     def late(_: Request) -> Response:
         time.sleep(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from types import SimpleNamespace
@@ -141,3 +142,40 @@ def test_a_python_agent_may_return_a_text_subclass_or_a_provider_s_usage(ask: As
     (reply,) = ask("python", {"target": answer})
     assert (reply.text, reply.dollars) == ("Paris", 0.25)
     assert reply.usage == usage_from(ANTHROPIC)
+
+
+@pytest.mark.parametrize(
+    ("returned", "reply"),
+    [
+        ({"text": "a", "token_usage": {"prompt_tokens": 7}}, Reply(text="a", usage=Usage(input_tokens=7))),
+        ({"text": "a", "usage_metadata": {"input_tokens": 7}}, Reply(text="a", usage=Usage(input_tokens=7))),
+        (
+            {"text": "a", "usage": {"prompt_tokens": 7, "cost": 0.25}},
+            Reply(text="a", usage=Usage(input_tokens=7), dollars=0.25),
+        ),
+        ({"content": "a"}, Reply(text="a")),
+        ({"text": None, "result": "a"}, Reply(text="a")),
+        (np.int64(5), Reply(text="5")),
+        (np.float32(0.5), Reply(text="0.5")),
+    ],
+)
+def test_texts_counts_and_costs_are_read_by_their_usual_names(returned: object, reply: Reply) -> None:
+    unread: set[str] = set()
+    assert (reply_from(returned, unread), unread) == (reply, set())
+
+
+def test_tokens_of_anthropic_by_lifetime_are_no_unread_key() -> None:
+    assert unread_counts(ANTHROPIC | {"cache_creation": {"ephemeral_5m_input_tokens": 50}}) == []
+
+
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        ({"error": "no quota"}, "the agent reported an error: no quota"),
+        ({"text": None, "error": {"message": "no quota"}}, "the agent reported an error: no quota"),
+        ({"message": "boom"}, "the object has no 'text' (keys: message)"),
+    ],
+)
+def test_a_mapping_without_a_text_says_what_it_holds(returned: object, says: str) -> None:
+    with pytest.raises(AgentFault, match=re.escape(says)):
+        reply_from(returned)

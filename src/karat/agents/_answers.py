@@ -14,7 +14,9 @@ from karat.agents._frameworks import framework_result, from_messages, haystack_r
 from karat.agents._providers import provider_reply
 from karat.agents._reading import (
     COST_KEYS,
+    OTHER_TEXT_KEYS,
     TEXT_KEYS,
+    USAGE_KEYS,
     are_messages,
     dollars_of,
     get,
@@ -23,6 +25,7 @@ from karat.agents._reading import (
 )
 from karat.agents._usage import unread_counts, usage_from
 from karat.errors import AgentFault, Caught, TrialFault, described
+from karat.models.faults import error_in
 from karat.records import Reply, plain
 
 _WANTED = (
@@ -32,8 +35,8 @@ _WANTED = (
 
 
 def reply_from(value: object, unread: set[str] | None = None) -> Reply:
-    """A text, a number, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and
-    Reply's other fields.
+    """A text, a number, a Reply, or a mapping with `text` (or another usual name of it) and Reply's
+    other fields.
 
     `usage` may have the shape of any provider that `_usage` knows; `cost` is another name of
     `dollars`. The names of further keys are added to `unread`, with those of other texts, and of a
@@ -51,14 +54,10 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         )
 
     fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
-    if "text" not in fields:
-        key = next((key for key in TEXT_KEYS if written(value.get(key)) is not None), None)
+    if fields.get("text") is None:
+        key = next((key for key in _TEXT_KEYS if written(value.get(key)) is not None), None)
         if key is None:
-            raise AgentFault(
-                "bad_reply",
-                f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})",
-            )
-
+            raise AgentFault("bad_reply", _without_text(value))
         fields["text"] = value[key]
 
     for name in _TEXTS & fields.keys():
@@ -66,15 +65,15 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         if short is not None:
             fields[name] = short
 
-    cost_key = next((key for key in COST_KEYS if value.get(key) is not None), "dollars")
-    fields["dollars"] = dollars_of(value.get(cost_key))
-    counted = fields.pop("usage", None)
+    fields.pop("usage", None)
+    counted = next((value[key] for key in USAGE_KEYS if value.get(key) is not None), None)
     usage = usage_from(counted)
+    cost_key = next((key for key in COST_KEYS if value.get(key) is not None), "dollars")
+    fields["dollars"] = dollars_of(value.get(cost_key, get(counted, "cost")))
     if unread is not None:
-        unread.update(
-            str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *COST_KEYS}
-        )
-        for name in TEXT_KEYS:  # another text than the one that is taken
+        known = {*Reply.__struct_fields__, *_TEXT_KEYS, *COST_KEYS, *USAGE_KEYS}
+        unread.update(str(key) for key in value.keys() - known)
+        for name in _TEXT_KEYS:  # another text than the one that is taken
             other = written(value.get(name))
             if name not in Reply.__struct_fields__ and other not in (None, fields["text"]):
                 unread.add(name)
@@ -91,6 +90,21 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         raise AgentFault("bad_reply", f"the object is not a reply: {error}") from error
 
     return msgspec.structs.replace(reply, usage=usage)
+
+
+_TEXT_KEYS = (*TEXT_KEYS, *OTHER_TEXT_KEYS)
+
+
+def _without_text(value: Mapping[str, object]) -> str:
+    """Why a mapping is no answer: with its own words, if it tells of an error."""
+    if value.keys() & {"error", "errors", "detail"}:
+        reported = (error_in(value) or {}).get("message")
+    else:
+        reported = None
+
+    if reported:
+        return f"the agent reported an error: {reported}"
+    return f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})"
 
 
 _TEXTS = frozenset({"text", "answer", "unit", "program"})

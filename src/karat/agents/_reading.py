@@ -21,6 +21,8 @@ from karat.models.metering import total
 from karat.records import JsonObject, ToolCall, Usage, absurd_dollars, was_cut
 
 TEXT_KEYS = ("text", "answer", "output", "response")
+OTHER_TEXT_KEYS = ("content", "result", "reply", "completion")  # of a mapping that is a reply
+USAGE_KEYS = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 COST_KEYS = ("dollars", "cost", "cost_usd", "total_cost_usd", "total_cost")
 
 MODEL = "model"
@@ -70,7 +72,7 @@ def written(value: object) -> str | None:
         # a subclass, such as smolagents' AgentText, may print itself in another way
         return str.__str__(value)
 
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+    if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
         return None
     return str(value)
 

@@ -171,6 +171,8 @@ def unread_counts(reported: object) -> list[str]:
     found = counts_of(reported)
     out = []
     for name, value in found.items():
+        if name == "cache_creation" and isinstance(value, Mapping):
+            continue  # Anthropic's: by lifetime what its other name counts
         if (
             name not in _NOT_COUNTED
             and name != _TOOL_INPUT

@@ -213,6 +213,11 @@ class Http:
                 "network", f"{type(error).__name__}: {error}", retriable=True
             ) from error
 
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream" and response.is_success:
+            message = f"the service streams its answer ({kind}); ask it for one that is whole"
+            raise AgentFault("bad_reply", message)
+
         text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         if response.status_code >= 400:
             why = self._redact(text)[:_SHOWN].strip() or response.reason_phrase
@@ -251,7 +256,13 @@ class Http:
 
         answer = values.get("answer")
         if self._find["answer"] is None:
-            reply = reply_from(response, self.unread)
+            try:
+                reply = reply_from(response, self.unread)
+            except AgentFault as fault:
+                if not isinstance(response, dict) or response.get("error"):
+                    raise
+                message = f"{fault.message}; say with `answer` where in the response the answer is"
+                raise AgentFault(fault.kind, message) from fault
             if not reply.text.strip():
                 raise AgentFault(
                     "empty_output", "the service answered with an empty text", retriable=True

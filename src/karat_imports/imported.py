@@ -156,7 +156,7 @@ def import_results(
 
     imported: list[Imported] = []
     empty: list[tuple[str, BadDataset]] = []
-    findings = Findings()  # the importer's; each run takes what was found on its way
+    findings = Findings(cluster=cluster)  # the importer's; each run takes what was found on its way
     for number, run in enumerate(importer.runs(files, findings)):
         source = {
             "format": format_name,

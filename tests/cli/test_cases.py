@@ -256,7 +256,8 @@ def test_a_column_that_groups_questions_is_named(case, karat):
     case("E")
     done = karat("import", "csv", "grouped_null.csv")
     assert "import with --cluster document" in lines(done.out + done.err)
-    karat("import", "csv", "grouped_null.csv", "--cluster", "document")
+    clustered = karat("import", "csv", "grouped_null.csv", "--cluster", "document")
+    assert "not used" not in clustered.out + clustered.err
     assert "6 clusters" in lines(karat("report", newest_run()).out)
 
 

@@ -39,6 +39,15 @@ def test_two_columns_for_the_golden_answer_are_a_question_with_whole_readings(tm
     assert turn(tmp_path, row, roles={"golden": other}) == ("A?", "y")
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [("Frage", "Antwort", "Musterlösung"), ("pregunta", "respuesta", "respuesta de referencia")],
+)
+def test_the_same_question_is_asked_in_other_languages(tmp_path, question, answer, other):
+    said = refused(tmp_path, {question: "A?", answer: "x", other: "y"})
+    assert f"1) roles: {{question: {question}, golden: {other}, answer: {answer}}}" in said
+
+
 def test_no_hint_crosses_roles(tmp_path):
     assert "did you mean" not in refused(
         tmp_path, {"question": "A?", "actual_output": "x"}, answer_key="expected_output"
@@ -90,6 +99,7 @@ def test_an_index_counts_from_what_the_file_shows(tmp_path):
     assert letters("2", "0") == ["C", "A"]
     assert "from 0 or from 1? Write `choices_from: 0`" in refused(tmp_path, rows(1, 2))
     assert letters(1, 2, choices_from=1) == ["A", "B"]
+    assert letters([1], [0]) == ["B", "A"]
 
 
 def test_choices_may_be_left_out_of_the_question(tmp_path):
@@ -113,7 +123,12 @@ def test_choices_that_the_question_has_are_not_written_again(tmp_path):
         ({"userQuestion": "A?", "goldStandardAnswer": "x", "modelAnswer": "y"}, ("A?", "x")),
         ({"inputs": {"question": "A?"}, "outputs": {"answer": "x"}}, ("A?", "x")),
         ({"input": [{"role": "user", "content": "A?"}], "ideal": ["x", "y"]}, ("A?", "x", "y")),
+        ({"input": '[{"role": "user", "content": "A?"}]', "ideal": "x"}, ("A?", "x")),
+        ({"prompt": "[{'role': 'user', 'content': 'A?'}]", "answer": "x"}, ("A?", "x")),
+        ({"prompt": "[1] A?", "answer": "x"}, ("[1] A?", "x")),
         ({"question": "A?", "answers": ["x", "y"]}, ("A?", "x", "y")),
+        ({"Frage": "A?", "Modellantwort": "y", "Lösung": "x"}, ("A?", "x")),
+        ({"pregunta": "A?", "respuesta generada": "y", "respuesta de referencia": "x"}, ("A?", "x")),
         ({"question": "A?", "answer": ["x"]}, ("A?", "x")),
         ({"question": "A?", "answer": True}, ("A?", "yes")),
         ({"question": "A?", "answer": 42}, ("A?", "42")),

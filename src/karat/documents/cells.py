@@ -145,7 +145,7 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
     """
     texts: list[str | None] = []
     for path in paths:
-        value = cell(row, path)
+        value = _messages_in(cell(row, path))
         if path == golden:
             value = without_reply(value)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -154,6 +154,15 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
             texts.append(as_text(value))
 
     return "\n\n".join(text for text in texts if text is not None) or None
+
+
+def _messages_in(value: object) -> object:
+    """Chat messages that a cell of a table holds as text; any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] == "[":
+        listed = parsed(value)
+        if isinstance(listed, list) and listed and all(map(speaker_and_text, listed)):
+            return listed
+    return value
 
 
 def options(row: Row, paths: Sequence[str]) -> Options | None:
@@ -310,6 +319,8 @@ def needs_base(rows: Iterable[tuple[object, Options | None]]) -> bool:
 
 
 def _index(value: object) -> int | None:
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():

@@ -81,6 +81,19 @@ _IN_ENGLISH = {
     **dict.fromkeys(("trảlời", "traloi", "đápán", "dapan"), "answer"),
     **dict.fromkeys(("esperada", "esperado", "attendue", "attendu", "erwartet"), "expected"),
     **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
+    **dict.fromkeys(
+        ("musterlösung", "musterloesung", "musterantwort", "sollantwort"), "groundtruth"
+    ),
+    **dict.fromkeys(("referenzantwort", "goldantwort"), "groundtruth"),
+    **dict.fromkeys(
+        ("lösung", "loesung", "solución", "solucion", "solução", "soluzione"), "solution"
+    ),
+    **dict.fromkeys(
+        ("referencia", "referência", "referenz", "référence", "riferimento"), "reference"
+    ),
+    **dict.fromkeys(("modelo", "modell", "modèle", "modello"), "model"),
+    **dict.fromkeys(("generada", "gerada", "générée", "generata", "generierte"), "generated"),
+    **dict.fromkeys(("modellantwort", "vorhersage", "prédiction"), "prediction"),
     **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),
     **dict.fromkeys(("verdade", "verdad", "verité", "vérité", "wahrheit"), "truth"),
     **dict.fromkeys(("эталонный", "эталон", "эталонная"), "reference"),
@@ -570,7 +583,7 @@ def holds_scores(path: str) -> bool:
         above = above[:-1] if len(above) > 1 else above
     words = {*words_of(name)}
     holds = bool(above) and bool(_SCORE_HOLDERS & {*words_of(above[-1])})
-    return holds and not words & (_MEASURES | _NO_SCORE)
+    return holds and not words & (_MEASURES | (_NO_SCORE - {"quality"}))
 
 
 def names_persons(path: str) -> bool:

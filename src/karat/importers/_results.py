@@ -122,7 +122,9 @@ class Findings:
     places.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, cluster: str | None = None) -> None:
+        """`cluster`: the column that the user named as what questions share."""
+        self.cluster = cluster
         self._start()
 
     def _start(self) -> None:

@@ -215,6 +215,8 @@ class Csv:
             for found in systems.values():
                 of_systems |= {*found.values()}
             used = {*chosen.values(), *trials.conditions} | of_systems
+            if findings.cluster is not None:
+                used.add(findings.cluster)
             for text in _unsaid(columns, used, chosen.get("answer")):
                 findings.note(text)
             seen = Seen(

@@ -389,6 +389,13 @@ SPEAKING = _USERS | _ASSISTANTS | NOT_SPEAKING
 _LONGEST_NAME = 40  # of somebody who speaks
 
 
+def joined(path: str) -> str:
+    """The words of the last part of a path without what is between them: `final_answer` as
+    `finalanswer`.
+    """
+    return "".join(words_of(last_part(path)))
+
+
 def last_part(path: str) -> str:
     """The name of a column inside others: `inputs.question` is `question`."""
     return path.rpartition(".")[2]

@@ -41,6 +41,7 @@ _FORMS = word_set(
 )
 """Words that tell forms of one answer, its parts or its judges apart, not the systems that gave it.
 """
+OF_JUDGES = word_set("judge grader evaluator")
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned

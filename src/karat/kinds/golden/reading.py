@@ -13,11 +13,12 @@ import msgspec
 from karat.documents import cells
 from karat.documents.answers import hint
 from karat.documents.batches import Table
+from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import Role, meanings, words_of
-from karat.documents.roles import Reading, Taken, Undecided, assign
+from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault

@@ -1,0 +1,188 @@
+"""Which columns of a file of results may be the agent's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
+from karat.documents.names import is_gold, joined, last_part, meanings, word_set, words_of
+from karat.documents.results import OF_JUDGES, names_system, same_classes, systems_in
+
+_LONG_ANSWER = 60  # characters on average; labels are shorter
+BARE_ANSWER = frozenset({"answer", "answers", "finalanswer", "answertext", "fullanswer"})
+BESIDE_ANSWER = word_set(
+    """category class value result description intent verdict outcome topic concept title code
+    content query translation"""
+)
+_ASKED_ALONE = word_set("intent label labels category class code result outcome")
+_TWINS = word_set(
+    """answer answers finalanswer answertext fullanswer output outputs result label labels
+    groundtruthlabel solution sql query program translation"""
+)
+"""Names that are golden beside another column with the agent's answer."""
+_SUMMED_UP = word_set("dialogue dialog article document passage")
+_MADE = word_set("sql sqlquery querysql sqlstatement code program cypher translation summary")
+"""Names of what agents make, in files of results."""
+_ABOUT_QUESTIONS = word_set("category description topic concept title content query")
+_IDS = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
+
+
+def answers_in_results(
+    file: Candidates, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+) -> list[Taken]:
+    """What may be golden answer and agent's answer in a file of results, the likeliest first.
+
+    `exact`, `weak`: columns whose names say golden answer, or may say it; `agents`: the agent's.
+    """
+    paired = _paired_parts(file)
+    if paired and not {"golden", "answer"} & {*file.named}:
+        return paired
+    if not exact or "." in exact[0]:  # an object as golden answer
+        exact = [path for path in file.strong("golden") if "." not in path] or exact[:1]
+    goldens: list[Taken] = [{"golden": (path,)} for path in exact] or [{}]
+    if "golden" in file.named:
+        goldens = [{}]
+    may_be_golden = not exact and "golden" not in file.named
+    weak = [path for path in weak if joined(path) not in BESIDE_ANSWER - {"code"}]
+    if "answer" in file.named:
+        if may_be_golden and len(weak) == 1:
+            return [{"golden": (weak[0],)}]
+        return goldens
+
+    said = _said(file, agents, weak, exact)
+    if said and may_be_golden and all(paths[0] not in weak for paths in said):
+        with_twins = _with_twins(file, said, weak)
+        if with_twins:
+            return with_twins
+
+    two = [paths[0] for paths in said if len(paths) == 1 and paths[0] in weak]
+    if may_be_golden and len(said) == len(two) == 2:
+        first, second = two
+        if joined(first) not in BARE_ANSWER:
+            first, second = second, first
+        if joined(second) not in BARE_ANSWER:
+            return [{"golden": (first,), "answer": (second,)}]
+
+    if not said:
+        said = [(path,) for path in weak if joined(path) in _MADE]
+        if said and not file.strong("question"):
+            file.unsure = True  # also texts about other things are called `summary`
+
+    if said:
+        return [{**golden, "answer": paths} for golden in goldens for paths in said]
+    return _without_answer(file, goldens, exact, shapes)
+
+
+def _paired_parts(file: Candidates) -> list[Taken]:
+    """Parts of one name in an object of what is right and in one of what the agent said."""
+    objects = {}
+    for role in ("golden", "answer"):
+        found = [path for path in file.strong(role) if file.free[path].objects]
+        if len(found) != 1:
+            return []
+        objects[role] = found[0]
+
+    pairs: list[Taken] = []
+    for path in file.free:
+        if path.startswith(f"{objects['golden']}.") and file.holds_answer(path):
+            other = objects["answer"] + path.removeprefix(objects["golden"])
+            if other in file.free and file.holds_answer(other):
+                pairs.append({"golden": (path,), "answer": (other,)})
+
+    return pairs
+
+
+def _without_answer(
+    file: Candidates, goldens: list[Taken], exact: list[str], shapes: Roles
+) -> list[Taken]:
+    """Where no name is the agent's answer: scores are enough; else what there is, to ask."""
+    of_others = {path for paths in shapes.values() for path in paths}
+    if shapes.get("messages"):
+        return goldens
+    others = [path for path in file.free if path not in of_others]
+    may_answer = {meaning.role for path in others for meaning in meanings(path)} & {"golden"}
+    if len(others) == 1 and may_answer and file.holds_answer(others[0]) and shapes.get("id"):
+        file.unsure = others[0] in exact or joined(others[0]) in _ASKED_ALONE
+        return [{"answer": (others[0],)}]
+
+    if shapes.get("score") or shapes.get("error"):
+        return goldens
+    file.unsure = True
+    answers = []
+    for path in (*exact, *file.called("golden", weak=True)):
+        if (
+            not is_gold(words_of(last_part(path)))
+            and file.holds_answer(path)
+            and joined(path) not in _ABOUT_QUESTIONS
+        ):
+            answers.append(path)
+
+    labels = [path for path in answers if joined(path) in ("label", "labels")]
+    if len(labels) == 1 and len(answers) > 1:
+        rest = [path for path in answers if path not in labels]
+        return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
+
+    return [{"answer": (path,)} for path in answers]
+
+
+def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:
+    """The answers with the golden ones beside them; empty: there are no golden ones."""
+    names = _TWINS
+    if any(joined(path) in _SUMMED_UP for path in file.free):
+        names = _TWINS | {"summary"}
+    may_be = [path for path in weak if joined(path) in names]
+    options: list[Taken] = []
+    for paths in said:
+        # the only column that may be, or that shares values with the answer; a label may be
+        # what somebody says of long answers
+        answer = file.free[paths[0]]
+        answered = {value.casefold() for value in answer.values}
+        sharing, alone = [], []
+        for path in may_be:
+            shares = answered & {value.casefold() for value in file.free[path].values}
+            is_label = joined(path) in ("label", "labels")
+            if shares:
+                sharing.append(path)
+            if shares or not is_label or answer.mean_length < _LONG_ANSWER:
+                alone.append(path)
+
+        left = sharing if len(alone) > 1 else alone
+        twin = left[0] if len(left) == 1 else None
+        both: Taken = {"answer": paths}
+        if twin is not None:
+            both = {"golden": (twin,), "answer": paths}
+        if twin is not None and len(said) == 1 and "raw" in words_of(last_part(paths[0])):
+            options.append({"answer": (twin,)})  # it may be read from the raw answer
+        options.append(both)
+
+    return options if any("golden" in option for option in options) else []
+
+
+def _said(
+    file: Candidates, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """What may be the agent's answer: several columns together if each is a system's."""
+    candidates = [path for path in file.free if file.holds_answer(path)]
+    systems = systems_in(file.free, candidates)
+    # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's
+    others = {path for path in agents if file.holds_answer(path)} - {*systems}
+    if systems and (not others or any(names_system(path) for path in systems)):
+        return [tuple(systems)]
+    of_agent = [path for path in agents if not OF_JUDGES & {*words_of(last_part(path))}]
+    parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
+    if of_agent:
+        return [(path,) for path in parsed or of_agent]
+    said: list[tuple[str, ...]] = [(path,) for path in weak if joined(path) in AGENTS_IN_RESULTS]
+    if not said:
+        ends = {path: words_of(last_part(path)) for path in weak}
+        said = [(path,) for path, words in ends.items() if words[-1] in AGENTS_IN_RESULTS]
+
+    # rows have ids of questions, but no questions
+    joins = not file.strong("question") and any(joined(path) in _IDS for path in file.columns)
+    if not said and joins:
+        said = [(path,) for path in file.free if joined(path) == "text"]
+    if not said and len(goldens) == 1:
+        classes = same_classes(file.free, goldens[0])
+        return [tuple(classes)] if classes else []
+
+    return said

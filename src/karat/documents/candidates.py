@@ -1,0 +1,258 @@
+"""The columns of a file that may have a role, by their names and by what their cells hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Literal
+
+from karat.documents.cells import holds_texts
+from karat.documents.columns import Column, outermost
+from karat.documents.names import (
+    ADDED,
+    Meaning,
+    Role,
+    criterion_type,
+    joined,
+    last_part,
+    meanings,
+    names_persons,
+    repeats,
+    with_role,
+    word_set,
+    words_of,
+)
+from karat.documents.sentences import NO_WORDS, is_aside
+
+Door = Literal["dataset", "results"]
+Roles = Mapping[Role, tuple[str, ...]]
+Taken = dict[Role, tuple[str, ...]]
+
+SHOWN = 6  # readings to choose from
+_HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
+_LABEL = re.compile(r"\S{1,24}")
+_RARE = frozenset({"error", "stop_reason"})
+_RIGHT = word_set("expected true correct gold golden reference target")
+_DONE = word_set("actual predicted pred got observed generated")
+_NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
+_OF_A_RUN = word_set(
+    """result results prediction predictions pred preds response responses output outputs
+    generation generations generated log logs history chat chats run
+    runs scores scored evaluated report trace traces transcript transcripts"""
+)
+_OF_A_RUN |= ADDED.files_of_runs
+_OF_RUNS: tuple[Role, ...] = (
+    "score",
+    "latency",
+    "cost",
+    "tokens",
+    "error",
+    "model",
+    "stop_reason",
+    *ADDED.identifying,
+)
+_GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
+AGENTS_IN_RESULTS = word_set(
+    """response responses output outputs completion completions reply result answer answers
+    finalanswer answertext fullanswer ai bot chatbot assistant"""
+)
+_TEXT_OF_ANSWER = AGENTS_IN_RESULTS | word_set("text content message value")
+
+
+class Candidates:
+    """The columns of one file, and what their names may mean.
+
+    `free`: those that hold enough and that the user has not named. `unsure`: no name speaks of a
+    role, so that nothing is certain.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        door: Door,
+        file: str,
+        named: Taken,
+        needs_golden: bool,
+    ) -> None:
+        self.columns, self.door, self.named = columns, door, named
+        self.needs_golden = needs_golden
+        self.unsure = False  # whether no name speaks of a role, so that nothing is certain
+        self.of_a_run = bool({*words_of(PurePath(file).stem)} & _OF_A_RUN)
+        # a question may be its own id
+        taken = {path for role, paths in named.items() if role != "id" for path in paths}
+        self.free = {}
+        for path, column in columns.items():
+            if path in taken or is_aside(path):
+                continue
+            parent = columns.get(path.rpartition(".")[0])
+            among = column.rows if parent is None else parent.objects
+            given = False  # inside a question or a golden answer
+            for above in path.split(".")[:-1]:
+                roles = {meaning.role for meaning in meanings(above)} & {"question", "golden"}
+                given = given or bool(roles) or joined(above) in _GIVEN
+
+            needed = _HALF * among
+            if door == "results":  # what failed has no answer, what went well no error
+                needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
+            elif criterion_type(path) is not None:
+                needed = 0  # each question may have another rule
+
+            if column.filled and (given or column.filled >= needed):
+                self.free[path] = column
+
+        self.meanings = {path: meanings(path) for path in self.free}
+        if door == "results" and self._compares_prompts():
+            for path in self.free:
+                if "prompt" in words_of(last_part(path)):
+                    self.meanings[path] = (Meaning("condition"),)
+
+        if door == "results" and not self.strong("golden"):
+            self._expect_and_compare()
+        named_paths = [path for paths in named.values() for path in paths]
+        if not any(joined(path) == "question" for path in [*columns, *named_paths]):
+            # `query` is the question, unless there is one besides it
+            for path in self.free:
+                if joined(path) == "query":
+                    self.meanings[path] = (Meaning("question"),)
+
+    def _compares_prompts(self) -> bool:
+        """Whether rows give scores to trials of prompts that are named by short labels: then these
+        are conditions, and questions are elsewhere.
+        """
+        said = {"answer", "golden"} & {role.role for path in self.free for role in meanings(path)}
+        if said or "answer" in self.named or not any(map(repeats, self.columns)):
+            return False
+        for path, column in self.free.items():
+            labels = column.texts == column.filled and all(map(_LABEL.fullmatch, column.values))
+            again = 1 < len(column.values) <= column.filled / 2
+            if joined(path) == "prompt" and labels and again:
+                return True
+
+        return False
+
+    def strong(self, role: Role) -> list[str]:
+        return self.called(role, weak=False)
+
+    def sparse(self, role: Role) -> list[str]:
+        """The columns that surely have the role by name, and are empty in most rows."""
+        found = []
+        for path in with_role(self.columns, role):
+            column = self.columns[path]
+            empty = 0 < column.filled < _HALF * column.rows
+            if "." not in path and path not in self.free and empty:
+                found.append(path)
+
+        return found[:1]
+
+    def called(self, role: Role, *, weak: bool) -> list[str]:
+        """The free columns that have this role by name, without those inside others if a column
+        of the file itself has it.
+        """
+        found = []
+        for path in self.free:
+            for meaning in self.meanings[path]:
+                if meaning.role == role and meaning.weak == weak:
+                    found.append(path)
+                    break
+
+        return outermost(found)
+
+    def _expect_and_compare(self) -> None:
+        """Gives a role to two columns that are called alike but for a word of what is right and one
+        of what the agent did, such as `expected_decision` and `actual_decision`.
+        """
+        right: dict[tuple[str, ...], str] = {}
+        done: dict[tuple[str, ...], str] = {}
+        for path in self.free:
+            first, *rest = words_of(path) or ("",)
+            if not rest or _NO_ANSWERS & {*rest} or not self.holds_answer(path):
+                continue
+            if first in _RIGHT:
+                right[tuple(rest)] = path
+            elif first in _DONE:
+                done[tuple(rest)] = path
+
+        outer = {*outermost(right[rest] for rest in right if rest in done)}
+        both = [rest for rest in right if right[rest] in outer]
+        others = {path for path in self.strong("answer") if self.holds_answer(path)}
+        others -= {done[rest] for rest in both}
+        if len(both) == 1 and not others:
+            self.meanings[right[both[0]]] = (Meaning("golden"),)
+            self.meanings[done[both[0]]] = (Meaning("answer"),)
+
+    def is_of_a_run(self, shapes: Roles) -> bool:
+        """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
+        judged = any(column.is_verdict for column in self.columns.values())
+        return judged or any(role in shapes for role in _OF_RUNS)
+
+    def holds_answer(self, path: str) -> bool:
+        """Whether cells are something that can be read as an answer: no object, no messages."""
+        column = self.free[path]
+        if holds_texts(column.example):
+            return True
+        return 2 * column.objects < column.filled and 2 * column.messages < column.filled
+
+    def inside(self, role: Role) -> list[str]:
+        """The columns inside an object whose own name has this role."""
+        found = []
+        for path in self.free:
+            parents = path.split(".")[:-1]
+            if not self.holds_answer(path):
+                continue
+            roles = {meaning.role for parent in parents for meaning in meanings(parent)}
+            if role == "answer" and is_in_answer(path) and joined(path) in _TEXT_OF_ANSWER:
+                found.append(path)
+                continue
+
+            given = any(joined(parent) in _GIVEN for parent in parents)
+            if role in roles or (role == "question" and given):
+                found.append(path)
+
+        return found
+
+    def without_copies(self, paths: Sequence[str]) -> list[str]:
+        """The columns without those that say the same as an earlier one."""
+        kept: list[str] = []
+        for path in paths:
+            values = self.free[path].values
+            if not values or all(self.free[other].values != values for other in kept):
+                kept.append(path)
+
+        return kept
+
+    def texts(self) -> list[str]:
+        """Columns with words, the longest texts first: what a question can be chosen from."""
+        roles = ("id", "started", "model", "cluster", "metadata", "turn", *ADDED.identifying)
+        if self.door == "results":
+            roles = (*roles, "condition")
+        found = []
+        for path, column in self.free.items():
+            kinds = {meaning.role for meaning in self.meanings[path] if not meaning.weak}
+            if path == "description" and not column.is_constant:
+                kinds -= {"metadata"}
+            deep = path.count(".") > 1 or (
+                "." in path and not meanings(path) and not meanings(path.rpartition(".")[0])
+            )
+            lists = 2 * column.lists > column.filled and not column.messages
+            example = column.example
+            texts = isinstance(example, list) and all(isinstance(part, str) for part in example)
+            said = column.is_text or (lists and texts)
+            if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
+                continue
+            if self.door == "results" and names_persons(path):
+                continue
+            if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
+                found.append(path)
+
+        return sorted(found, key=lambda path: -self.free[path].mean_length)[:12]
+
+
+def is_in_answer(path: str) -> bool:
+    """Whether a column is inside an object that is the agent's answer in files of results."""
+    for parent in path.split(".")[:-1]:
+        strong = any(found.role == "answer" and not found.weak for found in meanings(parent))
+        if strong or joined(parent) in AGENTS_IN_RESULTS:
+            return True
+
+    return False

@@ -1,0 +1,158 @@
+"""Which columns may be the golden answers of a file, and which the agent's beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karat.documents.agent_answers import BARE_ANSWER, BESIDE_ANSWER, answers_in_results
+from karat.documents.candidates import (
+    AGENTS_IN_RESULTS,
+    SHOWN,
+    Candidates,
+    Roles,
+    Taken,
+    is_in_answer,
+)
+from karat.documents.columns import outermost
+from karat.documents.names import criterion_type, joined, last_part, word_set, words_of
+
+_SURE_GOLDEN = word_set(
+    """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
+    answertext fullanswer program cypher translation groundtruthlabel targetoutput
+    targetresponse"""
+)
+_UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
+
+
+def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
+    """What may be golden answer and agent's answer, the likeliest first."""
+    named = file.named.get("golden")
+    exact = [path for path in file.strong("golden") if file.holds_answer(path)]
+    agents = [path for path in file.strong("answer") if file.holds_answer(path)]
+    if not exact and not file.strong("question"):
+        agents = [path for path in agents if joined(path) != "hypothesis"]  # of a researcher
+    weak = [path for path in file.called("golden", weak=True) if file.holds_answer(path)]
+    if not exact and not any(file.holds_answer(path) for path in weak if "." not in path):
+        exact = file.inside("golden")
+    if file.door == "results":
+        exact = [path for path in exact if not is_in_answer(path)]
+        weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
+        if not agents:
+            agents = outermost(path for path in file.inside("answer") if is_in_answer(path))
+
+    exact = file.without_copies(exact)
+    weak = [path for path in weak if path not in exact]
+    if "answer" in file.named:
+        agents = []
+    if named is not None:
+        exact, weak = [], [path for path in weak if path not in named]
+    if file.door == "results":
+        return answers_in_results(file, exact, agents, weak, shapes)
+    if named is not None:
+        return [{}]
+    for path in () if exact or agents else shapes.get("messages", ()):
+        chats = file.columns[path]
+        if 2 * chats.replies <= chats.messages:
+            continue  # they do not end with the assistant's reply
+        others: list[Taken] = [{"golden": (path,)} for path in weak]
+        sure = not others and "criterion" not in shapes
+        # examples of one question and its wanted reply, and no log
+        logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
+        if sure and 10 * chats.single >= 9 * chats.messages and not logged:
+            return [{"golden": (path,)}]
+        return [{"golden": (path,)}, *others, {}]
+
+    options = _in_dataset(file, exact, agents, weak, shapes)
+    if exact:
+        return options
+    sparse: list[Taken] = [{"golden": (path,)} for path in file.sparse("golden")]
+    return sparse + options
+
+
+def _in_dataset(
+    file: Candidates, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+) -> list[Taken]:
+    criteria = shapes.get("criterion", ())
+    bare = [path for path in weak if joined(path) in BARE_ANSWER]
+    if len(exact) == 1:
+        (golden,) = exact
+        said = agents or [path for path in weak if joined(path) in AGENTS_IN_RESULTS]
+        sure: Taken = {"golden": (golden,)}
+        if said:
+            sure["answer"] = tuple(said[:1])
+        graded = any("score" in words_of(path) for path in criteria)
+        several = [path for path in criteria if not _is_stated(path)]
+        if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
+            return [sure, {"criterion": (golden, *criteria)}]
+        attack = any(joined(path) == "goal" for path in file.free)
+        if graded or (attack and joined(golden) == "target"):
+            return [sure, {"answer": (golden,)}]
+        if bare and not agents and not file.is_of_a_run(shapes):
+            return [sure, {"golden": (bare[0],)}]
+        return [sure]
+
+    if len(exact) > 1:
+        whole = {path.rpartition(".")[0] for path in exact if "." in path}
+        some = exact[: SHOWN - 2] if whole else exact
+        return [{"golden": (path,)} for path in (*some, *sorted(whole))]
+
+    if agents:
+        of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
+        options: list[Taken] = [{"golden": (path,), "answer": (agents[0],)} for path in weak]
+        if of_the_run or file.of_a_run:
+            options += [{"answer": (agents[0],)}]
+        if not options and not criteria:
+            file.unsure = True
+        return options or _by_criteria(file, criteria) or [{"answer": (agents[0],)}]
+
+    if len(bare) == 1:
+        others = [path for path in weak if path not in bare]
+        if all(joined(path) in BESIDE_ANSWER for path in others):
+            weak = bare
+    elif not bare and criteria:
+        weak = [path for path in weak if joined(path) not in BESIDE_ANSWER]
+
+    if len(weak) == 1:
+        return _of_one_weak(file, weak[0], shapes)
+    if weak:
+        ordered = [*bare, *(path for path in weak if path not in bare)]
+        return [{"golden": (path,)} for path in ordered]
+
+    return _by_criteria(file, criteria)
+
+
+def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:
+    """Where one column may be the golden answer, the agent's, or a class of the question."""
+    doubted = file.is_of_a_run(shapes) or file.of_a_run
+    if joined(path) in _SURE_GOLDEN and not doubted:
+        return [{"golden": (path,)}]
+    if joined(path) in BESIDE_ANSWER:
+        return [{}, {"golden": (path,)}]
+    return [{"golden": (path,)}, {"answer": (path,)}]
+
+
+def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
+    """Where nothing but what must hold is given."""
+    if file.named.get("criterion"):
+        return [{}]
+    if not criteria:
+        return [] if file.needs_golden else [{}]
+    scored = any(criterion_type(path) is not None for path in criteria)
+    if scored or all(_is_stated(path) for path in criteria):
+        return [{}]
+    options: list[Taken] = []
+    for path in criteria:
+        column = file.columns[path]
+        if column.texts + column.numbers + column.flags > 0:
+            others = tuple(other for other in criteria if other != path)
+            options.append({"golden": (path,), "criterion": others})
+
+    return [*options[: SHOWN - 2], {}, {"criterion": ()}]
+
+
+def _is_stated(path: str) -> bool:
+    """Whether a name says that its cells hold what must be true of an answer, not an answer."""
+    if criterion_type(path) is not None or path.startswith("__expected"):
+        return True
+    words = words_of(last_part(path))
+    return bool(words) and words[-1] in ("source", "sources")

@@ -1,0 +1,152 @@
+"""Which columns may be the question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from karat.documents.agent_answers import BESIDE_ANSWER
+from karat.documents.candidates import SHOWN, Candidates, Roles, Taken
+from karat.documents.columns import NO_NAME
+from karat.documents.names import ADDED, Role, joined, last_part, meanings, side_of, word_set
+from karat.documents.sentences import FEW_ROWS, sentences
+
+_HEADINGS = word_set("title subject headline")
+_BODIES = word_set("description body text content message")
+_CLASSES = word_set("category class label labels")
+
+
+def questions_of(
+    file: Candidates, goldens: Collection[str], shapes: Roles, *, answers: Collection[str]
+) -> list[Taken]:
+    """What may be the question, the likeliest first; `goldens`, `answers`: columns that are not.
+    Empty: no name says so.
+    """
+    if "question" in file.named:
+        return [{}]
+    asks = [path for path in file.strong("question") if _asks(file, path, exact=True)]
+    if any(joined(path) == "question" for path in asks):
+        asks = [path for path in asks if joined(path) not in ("query", "prompt")]
+    asks = [path for path in asks if path not in goldens and not _inside_golden(path)]
+    asks = file.without_copies(asks)
+    if len(asks) > 1:
+        return _of_several(file, asks)
+    if asks:  # if all rows say the same, others that do not
+        column, others = file.free[asks[0]], list[str]()
+        if file.door == "dataset" and column.is_constant and column.rows >= SHOWN:
+            texts = [text for text in file.texts() if _differs(file, text)]
+            others = [text for text in texts if text not in (asks[0], *goldens)]
+
+        file.unsure = file.unsure or bool(others)
+        return [{"question": (text,)} for text in (*others[: SHOWN - 1], asks[0])]
+    if "messages" in shapes:
+        if file.door == "results":
+            chats = [path for path in shapes["messages"] if not file.columns[path].replies]
+            return [{"question": (path,)} for path in chats] or [{}]
+
+        return [{"question": (path,)} for path in shapes["messages"]]
+
+    inside = [path for path in file.inside("question") if _asks(file, path)]
+    if inside:
+        return [{"question": (path,)} for path in inside]
+    weak = [path for path in file.called("question", weak=True) if _differs(file, path)]
+    sides = {side_of(last_part(path)) for path in file.free}
+    if "assistant" not in sides:
+        weak = [path for path in weak if side_of(last_part(path)) is None]
+    weak = [path for path in weak if path not in (*goldens, *answers)]
+    if weak:
+        return [{"question": (path,)} for path in weak]
+    # ids join the rows to questions, or a row has a golden answer and an answer
+    by_id = {"id", *ADDED.identifying} & {*shapes, *file.named}
+    right = goldens or "golden" in file.named
+    said = "answer" in file.named or file.strong("answer")
+    if file.door == "results" and (by_id or (right and said)):
+        return [{}]
+    return []
+
+
+def _of_several(file: Candidates, asks: list[str]) -> list[Taken]:
+    """Several columns under exact names: each alone, or an instruction and its input."""
+    varying = [path for path in asks if not file.free[path].is_constant]
+    by_name = {joined(path): path for path in asks}
+    instruction = by_name.get("instruction") or by_name.get("instructions")
+    given = by_name.get("input") or by_name.get("question")
+    if instruction is not None and given is not None:
+        both: Taken = {"question": (instruction, given)}
+        if instruction not in varying:
+            return [both, {"question": (given,)}]
+        alone: list[Taken] = [{"question": (path,)} for path in asks]
+        return [both, *alone]
+
+    if len(varying) == 1:
+        return [{"question": (varying[0],)}]
+    return [{"question": (path,)} for path in asks]
+
+
+def _asks(file: Candidates, path: str, *, exact: bool = False) -> bool:
+    """Whether cells can be a question: words, or anything but objects under an exact name."""
+    column = file.free[path]
+    if column.is_hashed:
+        return False
+    if not exact:
+        return column.is_text
+    example = column.example
+    objects = isinstance(example, list) and any(isinstance(part, Mapping) for part in example)
+    is_text = not objects or 2 * column.messages > column.filled
+    return is_text and 2 * column.objects < column.filled
+
+
+def _differs(file: Candidates, path: str) -> bool:
+    """Whether cells hold words that differ from row to row, as questions do."""
+    column = file.free[path]
+    differs = 2 * len(column.values) >= min(column.filled, FEW_ROWS)
+    return column.is_text and differs and not column.is_hashed
+
+
+def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) -> None:
+    """Offers text columns for a role that no name speaks of: to choose from, never to take."""
+    texts = file.texts()
+    if not questions and not file.named.get("question"):
+        questions += [{"question": (path,)} for path in file.sparse("question")]
+        file.unsure = True
+
+    if not questions and not goldens and all(path.startswith(NO_NAME) for path in texts):
+        said: Role = "golden" if file.door == "dataset" else "answer"
+        columns = sorted(texts)[:3]
+        questions += [{"question": (path,)} for path in columns]
+        goldens += [{said: (path,)} for path in columns[1:]]
+        if file.door == "dataset":
+            goldens.append({})
+        file.unsure = True
+
+    answered = any("answer" in golden for golden in goldens) or "answer" in file.named
+    if not questions and goldens and (answered or file.door == "dataset"):
+        used = {path for golden in goldens for paths in golden.values() for path in paths}
+        used |= {path for path in texts if joined(path) in _CLASSES}
+        may_ask = dict.fromkeys([*texts, *sentences(file.columns, "question")])
+        offers = [path for path in may_ask if path not in used]
+        heads = [path for path in offers if joined(path) in _HEADINGS]
+        bodies = [path for path in offers if joined(path) in _BODIES]
+        if heads and bodies:
+            questions.append({"question": (heads[0], bodies[0])})
+        questions += [{"question": (path,)} for path in offers]
+        file.unsure = True
+    elif questions and not goldens and file.door == "dataset":
+        used = {path for question in questions for path in question.get("question", ())}
+        offers = [path for path in texts if joined(path) not in BESIDE_ANSWER | {"id"}]
+        goldens.append({})
+        goldens += [{"golden": (path,)} for path in offers if path not in used]
+        file.unsure = True
+    elif questions and not goldens and not any(c.messages for c in file.columns.values()):
+        used = {path for question in questions for path in question.get("question", ())}
+        offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
+        goldens += [{"answer": (path,)} for path in offers]
+
+
+def _inside_golden(path: str) -> bool:
+    """Whether a column is inside an object that is a golden answer by its name."""
+    for parent in path.split(".")[:-1]:
+        roles = {meaning.role for meaning in meanings(parent)}
+        if "golden" in roles and "question" not in roles:
+            return True
+
+    return False

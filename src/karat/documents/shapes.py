@@ -1,0 +1,114 @@
+"""Roles that the cells or groups of columns decide before any name: messages, choices, scores."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from karat.documents.candidates import Candidates, Taken
+from karat.documents.names import (
+    ADDED,
+    Known,
+    Role,
+    is_choice_stem,
+    is_score_name,
+    words_of,
+)
+from karat.documents.results import OF_JUDGES, joining_id, score_columns
+
+_SINGLE: tuple[Role, ...] = (
+    "id",
+    "repetition",
+    "condition",
+    "model",
+    "reason",
+    "error",
+    "stop_reason",
+    "latency",
+    "cost",
+    "tokens",
+    "started",
+    "tools",
+    "turn",
+    *sorted({*ADDED.roles} - {*get_args(Known)}),
+)
+
+
+def shapes_of(file: Candidates) -> Taken:
+    """Roles that values or groups of columns decide: messages, choices, scores and so on."""
+    found: Taken = {}
+    messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
+    if messages:
+        found["messages"] = tuple(messages)
+    choices = _choices(file)
+    if choices and "choices" not in file.named:
+        found["choices"] = choices
+    distractors = [path for path in file.strong("distractor") if path not in choices]
+    if distractors:
+        found["distractor"] = tuple(distractors)
+    scores = [*file.named.get("score", ())]
+    if file.door == "results":
+        taken = {path for paths in file.named.values() for path in paths}
+        scores += [path for path in score_columns(file.columns) if path not in taken]
+    else:
+        for path, column in file.free.items():
+            roles = [meaning.role for meaning in file.meanings[path]]
+            only = not roles or roles[0] in ("score", "metadata", "condition")
+            if column.is_numeric and is_score_name(path) and (only or column.is_yes_or_no):
+                scores.append(path)
+
+    if scores:
+        found["score"] = tuple(scores)
+    for role in _SINGLE:
+        paths = [path for path in file.strong(role) if path not in choices]
+        if file.door == "results" and role in ("latency", "cost", "tokens", "model"):
+            paths = [path for path in paths if not OF_JUDGES & {*words_of(path)}]
+        if role in ("condition", "model"):
+            paths = [path for path in paths if not file.free[path].objects]
+        if paths and role not in file.named:
+            found[role] = tuple(paths[:1])
+
+    context = [path for path in file.strong("context") if path not in choices]
+    if context:
+        found["context"] = tuple(context)
+    criteria = [path for path in file.strong("criterion") if path not in choices]
+    if criteria:
+        found["criterion"] = tuple(criteria)
+    if file.door == "results" and not found.get("id") and not file.strong("question"):
+        joining = joining_id(file.free)
+        if joining is not None and "id" not in file.named:
+            found["id"] = (joining,)
+
+    return found
+
+
+def _choices(file: Candidates) -> tuple[str, ...]:
+    """A column with a list, or columns that differ by a running letter or number."""
+    for path in file.strong("choices"):
+        column = file.free[path]
+        text = column.example if isinstance(column.example, str) else ""
+        listed = text.strip()[:1] in ("[", "{") or any(mark in text for mark in "\n|;,")
+        if column.lists + column.objects > 0 or listed:
+            return (path,)
+
+    stems: dict[str, dict[str, str]] = {}  # stem → path → mark
+    for path in file.free:
+        match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)
+        if match is not None:
+            stems.setdefault(match[1].casefold(), {})[path] = match[2].casefold()
+
+    columns = []
+    for column in file.columns.values():
+        columns.append({value.casefold() for value in column.values})
+
+    for stem, paths in stems.items():
+        marks = [*paths.values()]
+        running = [chr(ord(marks[0]) + place) for place in range(len(marks))]
+        if len(paths) < 2 or marks != running or marks[0] not in "01a":
+            continue
+        # in any language, if a column of such letters tells which is right
+        told = marks[0] == "a" and any(len(held) > 1 and held <= {*marks} for held in columns)
+        if not stem or is_choice_stem(stem) or told:
+            return tuple(paths)
+
+    return ()

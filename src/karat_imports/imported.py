@@ -348,6 +348,8 @@ class _Writer:
         self._tool = run.tool.partition(" ")[0]  # without its version
         self._shared = SharedValues()
         self._clustered = 0
+        self._cluster_of: dict[str, str | None] = {}  # by sample, where a column is named
+        self._cluster_differs: dict[str, None] = {}  # samples
         self._samples = 0
         self._sample_lines: list[bytes] = []  # that are not yet written
         self._sample_names: list[str] = []  # the same, for the content's digest
@@ -376,7 +378,7 @@ class _Writer:
     def check_clusters(self) -> None:
         """Notes a column that looks like a cluster.
 
-        Raises BadOption if not all samples have the one that is named.
+        Raises BadOption if not all samples have the one that is named, or some several.
         """
         if self._cluster is None:
             hint = self._shared.hint("import with --cluster")
@@ -387,6 +389,14 @@ class _Writer:
             lacking = f"{self._samples - self._clustered} of {self._samples} samples have no value"
             raise BadOption(
                 "--cluster", f"{lacking} of '{self._cluster}'{did_you_mean(self._cluster, known)}"
+            )
+        elif self._cluster_differs:
+            differing = formats.plural(len(self._cluster_differs), "sample")
+            first = formats.excerpt(next(iter(self._cluster_differs)), 40)
+            raise BadOption(
+                "--cluster",
+                f"{differing} with several values of '{self._cluster}' (the first is '{first}'): "
+                "it groups answers, not questions",
             )
 
     def write(self, name: str, journal: BinaryIO, samples: BinaryIO) -> None:
@@ -697,7 +707,14 @@ class _Writer:
             name = self._renamed.get(key, name)
             first = self._first(name if name == trial.sample else key, code ^ place)
 
+        if self._cluster is None:
+            cluster = None
+        else:
+            cluster = cluster_name(trial.metadata.get(self._cluster))
+
         if first is not None and first ^ code in self._ends:
+            if self._cluster is not None and cluster != self._cluster_of[name]:
+                self._cluster_differs[name] = None
             return Sample(id=name, position=0, digest=digest, turns=()), first ^ code
         if first is not None:
             number = 1
@@ -714,11 +731,8 @@ class _Writer:
             )
             self._findings.changed(change, trial.sample)
 
-        if self._cluster is None:
-            cluster = None
-        else:
-            cluster = cluster_name(trial.metadata.get(self._cluster))
-
+        if self._cluster is not None:
+            self._cluster_of[name] = cluster
         self._clustered += cluster is not None
         self._shared.add(trial.metadata)
         sample = Sample(

@@ -36,7 +36,7 @@ def test_a_column_says_which_questions_share_a_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "column", "message"),
     [
-        (ROWS, "pgae", "no row has the key 'pgae' (did you mean 'page'?)"),
+        (ROWS, "pgae", "no row has the key 'pgae' (did you mean 'page'?), or the rows of a question differ in it"),
         ([*ROWS, {"question": "q?", "answer": "a"}], "page", "1 sample without a text or whole number in 'page'"),
         ([*ROWS, {"question": "q?", "answer": "a", "page": 1.5}], "page", "1 sample without a text or whole number"),
     ],
@@ -138,3 +138,17 @@ def test_a_question_that_stands_twice_counts_as_one_unit_of_every_decision(tmp_p
     first, second = (api.gate(run, min={"equals": 0.2}, results=tmp_path).checks[0] for run in runs.values())
     assert second.verdict == first.verdict == "passed"
     assert first.low - 0.05 < second.low <= first.low  # of the effective n, which degrees of freedom reduce
+
+
+def test_a_column_that_differs_within_a_question_is_no_cluster(tmp_path, karat):
+    file = tmp_path / "graded.csv"
+    rows = [f"q{row // 2},What is {row // 2}+1?,{row // 2 + 1},2,1,{'ann' if row % 2 else 'bob'}" for row in range(6)]
+    file.write_text("\n".join(["id,question,expected_answer,answer,correct,grader", *rows]), encoding="utf-8")
+    imported = karat("import", "csv", str(file), "--cluster", "grader", "--out", str(tmp_path / "imported"))
+    assert imported.code == 2
+    assert "3 samples with several values of 'grader' (the first is 'q0')" in imported.err
+    assert not list((tmp_path / "imported").glob("*/journal.jsonl"))
+
+    scored = karat("score", str(file), "--scorer", "equals", "--cluster", "grader")
+    assert scored.code == 2
+    assert "or the rows of a question differ in it" in scored.err

@@ -16,9 +16,10 @@ from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._usage import unread_counts, usage_from
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
-from karat.models import from_status, limiter, retry_after
+from karat.models import from_status, limiter
 from karat.records import Condition, History, JsonObject, Reply, Sample, ToolCall, Trial, Turn
 from karat.templates import fill, fill_body, names
+from karat.waits import retry_after
 
 if TYPE_CHECKING:
     import httpx2

@@ -87,7 +87,10 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
     """
     known = {name for sample in samples for name in sample.metadata}
     if column not in known:
-        message = f"no row has the key '{column}'{did_you_mean(column, known)}"
+        message = (
+            f"no row has the key '{column}'{did_you_mean(column, known)}, or the rows of a "
+            "question differ in it"
+        )
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
 
     names = [cluster_name(sample.metadata.get(column)) for sample in samples]

@@ -21,6 +21,7 @@ from karat.mcp.faults import Evidence
 from karat.mcp.replies import Pending
 from karat.mcp.results import LONGEST_MESSAGE
 from karat.records import McpServer
+from karat.waits import retry_after
 
 if TYPE_CHECKING:
     import httpx2
@@ -178,7 +179,7 @@ class RemoteLink:
         else:
             evidence.location = None
 
-        evidence.retry_after = _seconds(response.headers.get("retry-after"))
+        evidence.retry_after = retry_after(response.headers)
         if (
             self._server.type == "sse"
             and response.request.method == "POST"
@@ -252,23 +253,3 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _seconds(header: str | None) -> float | None:
-    """Retry-After as seconds from now; also from a date."""
-    if header is None:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-
-    from datetime import UTC, datetime
-    from email.utils import parsedate_to_datetime
-
-    try:
-        when = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())

@@ -24,7 +24,7 @@ from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.models.client import close_model, open_model, settings_of
-    from karat.models.faults import fault_of, from_status, known_fault, retry_after
+    from karat.models.faults import fault_of, from_status, known_fault
     from karat.models.metering import Meter, less, metered, stop_reason, total, usage_of
     from karat.models.names import ModelName, key_variable, parse_model, with_provider
     from karat.models.pacing import Limiter, limiter, limiters
@@ -54,7 +54,6 @@ __all__ = [
     "price",
     "price_table",
     "rate_limit",
-    "retry_after",
     "route",
     "settings_of",
     "stop_reason",
@@ -67,7 +66,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "client": "close_model open_model settings_of",
-        "faults": "fault_of from_status known_fault retry_after",
+        "faults": "fault_of from_status known_fault",
         "metering": "Meter less metered stop_reason total usage_of",
         "names": "ModelName key_variable parse_model with_provider",
         "pacing": "Limiter limiter limiters",

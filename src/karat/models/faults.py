@@ -17,16 +17,14 @@ content_filter      agent            no          the provider's filter stopped t
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
+from karat.waits import retry_after
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -76,40 +74,6 @@ def from_status(status: int, message: str, *, wait: float | None) -> Infrastruct
         return InfrastructureFault("server_error", message, retriable=True, retry_after=wait)
     kinds = {401: "unauthorized", 403: "unauthorized", 402: "quota", 404: "not_found"}
     return InfrastructureFault(kinds.get(status, "refused"), message)
-
-
-def retry_after(headers: Mapping[str, str] | None) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or a date); None: not given.
-
-    >>> retry_after({"retry-after": "7"})
-    7.0
-    """
-    if headers is None:
-        return None
-    try:
-        if "retry-after-ms" in headers:
-            return _seconds(float(headers["retry-after-ms"]) / 1000)
-        value = headers["retry-after"]
-    except (KeyError, ValueError):
-        return None
-
-    try:
-        return _seconds(float(value))
-    except ValueError:
-        pass
-
-    try:
-        when = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-
-    return _seconds((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _seconds(wait: float) -> float | None:
-    if math.isfinite(wait):
-        return max(0.0, wait)
-    return None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from karat.documents.answers import Copies, Repetitions, conditions_of, repetition_value
+from karat.documents.answers import (
+    Copies,
+    Repetitions,
+    conditions_of,
+    error_in,
+    repetition_value,
+)
+from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
 from karat.documents.columns import cell
 from karat.documents.rows import holds_row, json_object, left_out, read_rows
@@ -62,6 +69,7 @@ class _Keys:
         self._numbers = Repetitions()
         self.unit = unit
         self.copies = Copies(unit)
+        self.attempts = Attempts()
         self.conditions: dict[str, None] = {}  # in the order of the file
         self.repetitions = 0  # the maximum over samples
         if len(columns.answers) > 1:
@@ -85,9 +93,7 @@ class _Keys:
         """
         number = 0  # of rows before the batch
         for batch, _ in () if self._columns.of_karat else places():
-            given = batch.column(self._columns.repetition)
-            if given.count(None) < len(given) or len(self._columns.id) > 1:
-                self._add(batch, number)
+            self._add(batch, number)
             number += len(batch.numbers)
 
         number = 0
@@ -113,12 +119,15 @@ class _Keys:
         return faults
 
     def _add(self, batch: Batch, number: int) -> None:
-        """Takes note of repetitions. `number`: of the first row, from 0."""
-        for sample, condition, given in self._written(batch, number):
-            if given is not None:
-                with suppress(ValueError):  # `_key` raises it again
-                    value = repetition_value(given, self._columns.repetition)
-                    self._numbers.add(sample, condition, value)
+        """Takes note of repetitions and errors. `number`: of the first row, from 0."""
+        rows = zip(batch.rows, self._written(batch, number), strict=True)
+        for row, (sample, condition, given) in rows:
+            if given is None:
+                self.attempts.add((sample, condition), failed=error_in(row) is not None)
+                continue
+            with suppress(ValueError):  # `_key` raises it again
+                value = repetition_value(given, self._columns.repetition)
+                self._numbers.add(sample, condition, value)
 
     def _written(
         self, batch: Batch, number: int
@@ -160,7 +169,9 @@ class _Keys:
         written: tuple[str, str | None, int | str | None],
         get: Callable[[Key], AnswerRow | None],
     ) -> Key | None:
-        """None: the row is identical to an earlier one. Raises ValueError for its repetition."""
+        """None: the row is identical to an earlier one, or a failed attempt. Raises ValueError for
+        its repetition.
+        """
         sample, condition, given = written
         value = repetition_value(given, self._columns.repetition)
         if self._columns.of_karat and isinstance(value, int):
@@ -168,6 +179,8 @@ class _Keys:
         elif value is not None:
             repetition = self._numbers.number(sample, condition, value)
         else:
+            if error_in(row) is not None and self.attempts.was_repeated((sample, condition)):
+                return None
             repetition = self._met.get((sample, condition), 0)
             first = get((sample, condition, 0)) if repetition == 1 else None
             if first is not None:  # only from now on a row can be a copy of it

@@ -196,7 +196,8 @@ class Replay:
         """What `run.json` keeps of the file in addition to `source`."""
         if self._recorded is None:
             sentences = []
-            for text in (self._rows.left_out, self._rows.keys.copies.sentence()):
+            keys = self._rows.keys
+            for text in (self._rows.left_out, keys.copies.sentence(), keys.attempts.sentence()):
                 if text:
                     sentences.append(text)
 

@@ -20,6 +20,7 @@ from karat.documents.answers import (
     sample_columns,
     says_no_error,
 )
+from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
 from karat.documents.cells import dialogue
 from karat.documents.columns import (
@@ -711,6 +712,12 @@ class _Trials:
         )
         self.sparse = is_complete and "repetition" not in columns
         self.hint = None
+        self._attempts = Attempts()
+        if self._repeated and "error" in columns and "repetition" not in columns:
+            for batch in self._table:
+                rows_of = zip(self._keys(batch), conditions_of(batch, self.conditions), strict=True)
+                for group, text in zip(rows_of, batch.texts(columns["error"]), strict=True):
+                    self._attempts.add(group, failed=not says_no_error(text))
         if self._repeated:
             used = {*self._used, *self.conditions}
             grouping = [*self._of_one_sample, *self.conditions]
@@ -757,9 +764,15 @@ class _Trials:
                     self._findings.left_out(problem, self._at(batch, at))
                     continue
 
+                group = key, name
+                reply, failure, scores, seconds = result
+                if failure is not None and self._attempts.was_repeated(group):
+                    problem = "row with an error, of a question that was asked again: an attempt"
+                    self._findings.left_out(problem, self._at(batch, at))
+                    continue
+
                 for problem in wrong.get(at, ()):
                     self._findings.unreadable(problem, self._at(batch, at))
-                group = key, name
                 if written is None:
                     repetition = counts.get(group, 0)
                 else:
@@ -772,7 +785,6 @@ class _Trials:
                     counts[group] += 1
                     asked = first.setdefault(key, asked)
 
-                reply, failure, scores, seconds = result
                 yield ImportedTrial(
                     sample=key[0],
                     question=asked[0],

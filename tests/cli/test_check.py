@@ -246,3 +246,13 @@ def test_check_says_what_so_few_questions_cannot_show(karat, here):
     (here / "few.yaml").write_text(text, encoding="utf-8")
     said = " ".join(karat("check", "few.yaml").out.split())
     assert "10 questions cannot win among 39 comparisons by sign flips; ask at least 11" in said
+
+
+def test_the_option_that_a_refusal_names_leaves_rows_out(tmp_path, karat):
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"question": "a?", "expected_answer": "1"}\n{"question": "b?", "expected_answer": ""}\n')
+    refused = karat("check", str(file))
+    assert (refused.code, "--skip-unreadable" in refused.err) == (2, True)
+    left_out = karat("check", str(file), "--skip-unreadable")
+    assert (left_out.code, "1 sample (golden)" in left_out.out) == (0, True)
+    assert "1 unreadable line left out: line 2" in left_out.err

@@ -257,3 +257,19 @@ def test_a_judge_that_is_a_class_is_looked_for_as_a_class(karat, run):
     done = karat("score", run, "--judge", "no_such_module:Strict")
     assert done.code == 2
     assert "module 'no_such_module' cannot be imported" in done.err
+
+
+def test_a_row_with_an_error_is_not_answered_whatever_its_answer_says(tmp_path, karat):
+    file = tmp_path / "asked.csv"
+    rows = ["a?,1,1,", "b?,2,failed to answer,timed out after 120 s", "c?,3,4,"]
+    file.write_text("\n".join(["question,expected_answer,answer,error", *rows]), encoding="utf-8")
+    said = karat("score", str(file), "--scorer", "equals", "--results", str(tmp_path)).out
+    assert "Trials scored: 2 of 3" in said
+    assert "timed out after 120 s" in said
+
+
+def test_an_error_that_is_a_distance_is_none(tmp_path, karat):
+    file = tmp_path / "asked.csv"
+    rows = ["a?,1.5,1.4,0.1", "b?,2,2,0.0", "c?,3,2.75,-0.25"]
+    file.write_text("\n".join(["question,expected_answer,answer,error", *rows]), encoding="utf-8")
+    assert "Trials scored: 3 of 3" in karat("score", str(file), "--scorer", "equals", "--results", str(tmp_path)).out

@@ -76,7 +76,21 @@ def test_questions_that_are_codes_are_named():
     ("answers", "sentences"),
     [
         (["[ERROR: 429 quota]", *ANSWERS], ["2 answers of 6 in 'a' may be an error: [ERROR: 429 quota]"]),
-        (["Errors are shown in red.", "An error costs money.", "HTTP is a protocol."], []),
+        (["ERREUR: quota", "Fehler: Zeit", *ANSWERS], ["3 answers of 6 in 'a' may be an error: ERREUR: quota"]),
+        (
+            ["n1: Error code: 429 - {'error': {}}", *ANSWERS],
+            ["2 answers of 6 in 'a' may be an error: n1: Error code: 429 - {'error': {}}"],
+        ),
+        (
+            [
+                "Errors are shown in red.",
+                "An error costs money.",
+                "Fehler sind rot.",
+                "Erreurs de calcul",
+                "HTTP is a protocol.",
+            ],
+            [],
+        ),
         (
             [f"{n} {'word ' * 20}"[:60] for n in "123456"],
             ["6 answers in 'a' end after 60 characters: they seem to be cut"],
@@ -152,3 +166,30 @@ def test_a_few_golden_answers_that_tell_how_to_judge_are_enough_for_a_doubt():
     assert golden(told, rows=60) == golden([*told[:59], "The answer must say so."], rows=60) == []
     (found,) = golden([*told[:29], "The answer must say that nothing is known."], rows=60)
     assert "(2 of 60: The answer must say that" in found
+
+
+def test_golden_answers_that_say_there_is_none_are_named():
+    words = ["in May", "in June", "at noon", "never", "nan", "nan"]
+    found = "2 cells hold the text 'nan' in 'g': it may mean that there is none"
+    assert said({"golden": ["g"]}, g=words) == [found]
+    assert said({"golden": ["g"]}, g=[*words[:4], "None"]) == [
+        found.replace("2 cells hold", "1 cell holds").replace("nan", "None")
+    ]
+    classes = ["None", "spam", "spam", "None", "ham", "spam", "None", "ham", "spam"]
+    found = said({"golden": ["g"]}, rows=9, g=classes)
+    assert not any("there is none" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("last", "answer", "named"),
+    [
+        ("AVERAGE SCORE (final)", "", True),
+        ("Итого", "", True),
+        ("Mean of what?", "It depends.", False),
+        ("Meanwhile?", "", False),
+    ],
+)
+def test_a_last_row_that_sums_up_is_named(last, answer, named):
+    questions = [*(f"{number}, what is it?" for number in range(5)), last]
+    found = said({"question": ["q"], "answer": ["a"]}, q=questions, a=["b.", "c.", "d.", "e.", "f.", answer])
+    assert found == ([f"the last row seems to sum up the others and has no answer: {last}"] if named else [])

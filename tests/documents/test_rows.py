@@ -140,3 +140,19 @@ def test_lists_beside_the_one_that_is_read_are_named(tmp_path: Path) -> None:
     rows, notes, _ = read(tmp_path, "t.json", text)
     assert rows == [(1, {"question": "A?", "answer": "a"})]
     assert notes == ["rows: the list 'cases'; not read: 'more' (2 rows)"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "xlsx", "csv", "json"])
+def test_a_pointer_to_a_file_elsewhere_is_named(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"t.{ending}"
+    file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    with pytest.raises(BadDataset, match="is a pointer of Git LFS"):
+        read_rows(file)
+
+
+def test_columns_after_the_last_cell_of_every_row_are_left_out(tmp_path: Path) -> None:
+    rows, notes, _ = read(tmp_path, "t.csv", "question,answer,model a,model b\nA?,a\nB?,b\n")
+    assert rows == [(2, {"question": "A?", "answer": "a"}), (3, {"question": "B?", "answer": "b"})]
+    assert notes == ["2 columns without a cell in any row: model a, model b"]
+    _, _, faults = read(tmp_path, "t.csv", "question,answer,model a\nA?,a\nB?,b,c\n")
+    assert faults == ["line 2: has 2 cells, the header has 3; put text with commas in quotes"]

@@ -76,6 +76,11 @@ class _Keys:
             self.conditions = dict.fromkeys(columns.answers)
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The columns with answers."""
+        return self._columns.answers
+
+    @property
     def uneven(self) -> bool:
         """Whether rows without a repetition are more for one sample than for another."""
         return len(set(self._met.values())) > 1

@@ -277,10 +277,11 @@ class Replay:
             if text and _is_only_text(tuple(row)):
                 return Reply(text=text)
             ended = stop_reason(row)
+            reported = error_in(row)
+            # beside answers of several, an error may be that of another
+            if reported is not None and (not text or len(self._rows.keys.answers) == 1):
+                raise AgentFault("error", reported)
             if not text and not was_cut(ended):
-                reported = error_in(row)
-                if reported is not None:
-                    raise AgentFault("error", reported)
                 raise AgentFault("not_recorded", f"'{column}' is empty in {self._rows.path.name}")
 
             return Reply(
@@ -311,7 +312,7 @@ _COSTS = {"dollars": 1.0, "cost_usd": 1.0, "cost": 1.0}
 @lru_cache
 def _is_only_text(columns: tuple[str, ...]) -> bool:
     """Whether nothing in a row with these columns says more about its answer."""
-    known = {*_COSTS, *_LATENCIES, *with_role(columns, "stop_reason")}
+    known = {*_COSTS, *_LATENCIES, *with_role(columns, "stop_reason", "error")}
     return known.isdisjoint(columns)
 
 

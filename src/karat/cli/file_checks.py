@@ -37,7 +37,7 @@ def check_file(
             _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
             with aside():
                 checked = plugins.build(
-                    kind, dataset_options(kind, source.settings), folder=Path.cwd()
+                    kind, dataset_options(kind, source.overrides), folder=Path.cwd()
                 ).check(target)
 
             if checked.was_read or output.as_json:
@@ -66,7 +66,7 @@ def check_file(
         kind = kinds.of(name)
         _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
         with aside():
-            options = dataset_options(kind, source.settings)
+            options = dataset_options(kind, source.overrides)
             dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
 
         checked = CheckedDataset(

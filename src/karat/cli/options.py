@@ -172,10 +172,16 @@ class File(Options):
     )
     skip_unreadable: bool = option("--skip-unreadable", is_flag=True, help=_SKIPPED)
 
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """All settings of the command line, also those that have an option of their own."""
+        if self.skip_unreadable:
+            return *self.settings, "dataset.skip=unreadable"
+        return self.settings
+
     def load(self) -> Experiment:
         """Raises BadExperiment with every fault."""
-        if self.skip_unreadable:
-            self.settings = (*self.settings, "dataset.skip=unreadable")
+        self.settings = self.overrides
         experiment = karat.load(self.file, settings=self.settings, env_file=self.env_file)
         keep_hidden(experiment.secrets)
         return experiment

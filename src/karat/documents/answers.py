@@ -123,11 +123,15 @@ def error_in(row: Row) -> str | None:
 
 
 def says_no_error(text: str) -> bool:
-    """Whether the text of a column for errors says that there was none."""
-    return text.strip().lower() in _NO_ERROR
+    """Whether the text of a column for errors says that there was none, or how far an answer is
+    from the right one.
+    """
+    said = text.strip().lower()
+    return said in _NO_ERROR or _DISTANCE.fullmatch(said) is not None
 
 
-_NO_ERROR = frozenset({"", *MISSING, "false", "no", "0"})
+_NO_ERROR = frozenset({"", *MISSING, "false", "no", "0", "[]", "{}"})
+_DISTANCE = re.compile(r"[-+]?\d*\.\d+(?:e[-+]?\d+)?")
 
 
 @lru_cache

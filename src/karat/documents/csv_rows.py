@@ -17,7 +17,7 @@ from karat.documents.batches import FEW, Batch
 from karat.documents.columns import NO_NAME, Row
 from karat.documents.names import meanings
 from karat.documents.row_list import Rows, bad
-from karat.formats import plural
+from karat.formats import plural, some_of
 
 _MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
 _LARGE = 2**20
@@ -225,7 +225,11 @@ class _Scan:
     def add(self, numbers: Sequence[int], table: Sequence[list[str]]) -> None:
         """Counts rows, and notes faults of lines that are none."""
         rows = self._rows
-        start = 0 if self.header else self._read_header(table)
+        start = 0
+        if not self.header:
+            start = self._read_header(table)
+            self._leave_out_columns(table[start:])
+
         lines = numbers[start:]
         cells = table[start:]
         width = len(self.header)
@@ -251,6 +255,16 @@ class _Scan:
                 found = f"has {plural(len(row), 'cell')}, the header has {width}"
                 rows.fault(number, f"{found}; put text with commas in quotes")
                 self.unfit.append(number)
+
+    def _leave_out_columns(self, table: Sequence[list[str]]) -> None:
+        """Leaves the last columns out if every row ends before them; says so."""
+        sizes = {*map(len, table)}
+        if len(sizes) == 1 and 1 < max(sizes) < len(self.header):
+            (width,) = sizes
+            without = self.header[width:]
+            names = plural(len(without), "column")
+            self._rows.notes.append(f"{names} without a cell in any row: {some_of(without)}")
+            self.header = self.header[:width]
 
     def _read_header(self, table: Sequence[list[str]]) -> int:
         """Finds the names of the columns. Returns how many lines it takes."""

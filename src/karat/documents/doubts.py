@@ -49,11 +49,20 @@ _INSTRUCTION = re.compile(
     r"|(?:助手|模型|回答|系统|智能体|应|必须|需要|应该)(?:应|需|必须|要|该)",
     re.IGNORECASE,
 )
+_ERROR_WORD = "(?:error|erreur|errore?|erro|fehler|fout|ошибка|lỗi|hata|błąd|오류|エラー|错误|錯誤)"
 _ERROR = re.compile(
-    r"[\W_]*(?:(?:an |unknown )?error(?:\W*[:\])]|\W*$| (?:occurred|processing|generating|during|"
-    r"calling|code|from|in|while)\b)|\w+Error\W*(?:$|:)|exception\W*:|(?:request )?timed? ?out\b|"
-    r"traceback\b|http(?: error)? \d{3}|\w+_UNAVAILABLE|"
-    r"failed to (?:generate|parse|call|connect|get|load|fetch)\b)",
+    rf"[\W_]*(?:(?:an |unknown )?{_ERROR_WORD}(?:\W*[:：\])]|\W*$| (?:occurred|processing|"
+    r"generating|during|calling|code|from|in|while)\b)|\w+Error\W*(?:$|:)|exception\W*:|"
+    r"(?:(?:request|hard) )?timed? ?out\b|traceback\b|http(?: error)? \d{3}|\w+_UNAVAILABLE|"
+    r"failed to (?:generate|parse|call|connect|get|load|fetch|answer|respond)\b)"
+    r"|.{0,40}(?:\berror code: ?\d{3}\b|['\"]error['\"] ?: ?[{'\"])",
+    re.IGNORECASE,
+)
+_NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
+_NULL = frozenset({"None", "null", "NULL"})
+_SUMMARY = re.compile(
+    r"\W*(?:(?:grand|overall|final) )?(?:averages?|avg|means?|totals?|sum|overall|promedio|media|"
+    r"média|moyenne|durchschnitt|mittelwert|gesamt|summe|итого|среднее|平均|合计|合計)\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
@@ -169,6 +178,30 @@ def _instructions(seen: Seen) -> Iterator[str]:
         )
 
 
+def _absent(seen: Seen) -> Iterator[str]:
+    """Golden answers that are what programs write where there is none."""
+    for column in seen.all("golden")[:1]:
+        texts = [*filter(None, seen.texts(column.path))]
+        varied = 3 * len({*texts}) > len(texts)  # else a class may be called so
+        none = [text for text in texts if text in _NONE or (varied and text in _NULL)]
+        if 0 < len(none) < len(texts):
+            cells = plural(len(none), "cell holds", "cells hold")
+            yield f"{cells} the text '{none[0]}' in '{column.path}': it may mean that there is none"
+
+
+def _summaries(seen: Seen) -> Iterator[str]:
+    """A last row that sums up the others."""
+    for column in [*seen.all("question")[:1], *seen.all("id")[:1]]:
+        texts = seen.texts(column.path)
+        beside = [one for role in ("golden", "answer") for one in seen.all(role)]
+        others = [seen.texts(one.path)[-1] for one in beside if one.path != column.path]
+        if len(texts) >= _FEWEST and _SUMMARY.match(texts[-1]) and others and not any(others):
+            yield (
+                f"the last row seems to sum up the others and has no answer: "
+                f"{excerpt(texts[-1], _SHOWN)}"
+            )
+
+
 def _codes(seen: Seen) -> Iterator[str]:
     """Questions that are ids, files or links."""
     texts = seen.filled("question")
@@ -281,8 +314,8 @@ def _in_words(texts: Sequence[str]) -> bool:
 
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
-    "golden": (_labels, _instructions),
-    "question": (_codes,),
+    "golden": (_labels, _instructions, _absent),
+    "question": (_codes, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),
 }

@@ -159,6 +159,7 @@ def read_rows(
     if ending == ".csv" and data.startswith(b"PK\x03\x04"):
         ending = ".xlsx"
         rows.notes.append("an Excel workbook, whatever its name says")
+    _refuse_without_rows(path, data)
     if ending not in (".xlsx", ".parquet"):
         data = _as_utf8(rows, path, data)
     try:
@@ -651,11 +652,14 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
         rows.notes.append("read as UTF-16")
         return text.encode("utf-8", "surrogatepass")
 
+    return data
+
+
+def _refuse_without_rows(path: Path, data: bytes) -> None:
+    """Raises BadDataset that says what a file without rows is instead."""
     for start, what in _NO_ROWS.items():
         if data.lstrip()[: len(start)].lower() == start:
             raise bad(path, "file", what)
-
-    return data
 
 
 _NO_ROWS = {

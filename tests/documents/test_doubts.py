@@ -157,7 +157,7 @@ def test_columns_that_are_named_for_scores_and_answers_and_hold_nothing_are_name
 def test_minus_one_among_shares_may_mean_that_there_is_no_score():
     roles = {"score": ["quality"]}
     (found,) = said(roles, quality=[0.5, -1, 1.0])
-    assert found.startswith("'quality' is -1 in some rows and else 0.5 to 1: if -1 means that there is no score")
+    assert found.startswith("'quality' is -1 in 2 of 6 rows and else 0.5 to 1: it enters the mean")
     assert said(roles, quality=[0.5, 0.0, 1.0]) == said(roles, quality=[-1, -2, 2]) == []
 
 

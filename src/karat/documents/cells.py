@@ -35,6 +35,8 @@ ANY_OF = word_set(
     referenceanswers text"""
 )
 """Names whose list means that any of its texts is right."""
+NOTHING = "[]"
+"""The golden answer of an empty list of which all must be there: nothing is expected."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARK = re.compile(r"####\s*(\S[^\n]*)\s*$")
 PLAIN = re.compile(r"(?!.*####)\s*[^\s\[]", re.DOTALL).match
@@ -148,12 +150,24 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
         value = _messages_in(cell(row, path))
         if path == golden:
             value = without_reply(value)
+        if isinstance(value, Mapping):
+            value = lines_of(value)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             texts += map(as_text, value)
         else:
             texts.append(as_text(value))
 
     return "\n\n".join(text for text in texts if text is not None) or None
+
+
+def lines_of(value: Mapping[str, Any]) -> str:
+    """An object as text: a line for each key that holds something."""
+    lines = []
+    for key, below in value.items():
+        if not is_empty(below):
+            lines.append(f"{key}: {text_of(below)}")
+
+    return "\n".join(lines)
 
 
 def _messages_in(value: object) -> object:
@@ -386,20 +400,30 @@ def golden(
     """
     of_object = isinstance(value, Mapping)
     value = _unpacked(value, path)
+    if value == [] and several == "all":
+        return Golden(NOTHING, (NOTHING,))
     if is_empty(value):
         return None
     if isinstance(value, list) and not all(speaker_and_text(part) for part in value):
         texts = []
+        objects = False
         for part in value:
             key = None
             if isinstance(part, Mapping):
                 key = next((key for key in _TEXT_KEYS if key in part), None)
-                if key is None:
-                    raise Unread("is a list of objects")
-            written = as_text(part if key is None else part[key])
+            written: str | None
+            if isinstance(part, Mapping) and key is None:
+                objects = True
+                written = text_of(part)
+            else:
+                written = as_text(part if key is None else part[key])
             if written is not None:
                 texts.append(written)
 
+        if objects and several == "all":
+            return Golden(text_of(value), (text_of(value),))
+        if objects and several is None and not means_any(path):
+            raise Unread("is a list of objects: write `several: any` or `several: all`")
         if len(texts) > 1 and several == "all":
             return Golden("; ".join(texts), ("; ".join(texts),))
         if len(texts) > 1 and (several == "any" or means_any(path) or of_object):
@@ -439,7 +463,8 @@ def is_undecided_list(value: object, path: str) -> bool:
     value = _unpacked(value, path)
     if not isinstance(value, list):
         return False
-    return sum(not is_empty(part) for part in value) > 1
+    objects = any(isinstance(part, Mapping) and not {*_TEXT_KEYS} & {*part} for part in value)
+    return objects or sum(not is_empty(part) for part in value) > 1
 
 
 def _unpacked(value: object, path: str) -> object:

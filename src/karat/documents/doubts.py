@@ -25,6 +25,8 @@ from karat.formats import brief, excerpt, plural, some_of
 
 _FEWEST = 5  # rows from which values say something
 _MOST, _MANY, _TENTH, _FEW = 0.9, 0.5, 0.1, 0.03  # shares of rows
+_BELOW = {-1: 100, -99: 100, -999: 100, 99: 10, 999: 100}
+"""Numbers that may mean that there is no score → the most that the others are then."""
 _SHORT = 40  # characters of a label
 _SHOWN = 50  # characters of a value in a sentence
 _ROWS_OF_MEANS = 40
@@ -125,6 +127,7 @@ def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
             for doubt in of_role:
                 found += doubt(seen)
 
+    found += _markers(seen)
     empty = []
     for path, column in seen.columns.items():
         named_so = Meaning("golden") in meanings(path) or Meaning("answer") in meanings(path)
@@ -288,18 +291,27 @@ def _properties(seen: Seen) -> Iterator[str]:
         if not numbers:
             continue
         low, high = min(numbers), max(numbers)
-        others = [number for number in numbers if number != -1]
-        if low == -1 and others and min(others) >= 0 and max(others) <= 1:
-            yield (
-                f"'{column.path}' is -1 in some rows and else {brief(min(others))} to "
-                f"{brief(max(others))}: if -1 means that there is no score, empty those cells"
-            )
         on_scale = (low >= -5 and high <= 10) or (low >= 0 and high <= 100)
         if not on_scale or {*words_of(last_part(column.path))} & _PROPERTIES:
             yield (
                 f"'{column.path}' is taken as a score and holds {brief(low)} to {brief(high)}: it "
                 f"may be a property"
             )
+
+
+def _markers(seen: Seen) -> Iterator[str]:
+    """Scores with a number that may mean that there is none: it would enter the mean."""
+    for column in seen.all("score"):
+        numbers = [*map(number_in, seen.texts(column.path))]
+        read = [number for number in numbers if number is not None]
+        for marker, most in _BELOW.items():
+            others = [number for number in read if number != marker]
+            if marker in read and others and min(others) >= 0 and max(others) <= most:
+                yield (
+                    f"'{column.path}' is {marker} in {len(read) - len(others)} of {len(read)} rows "
+                    f"and else {brief(min(others))} to {brief(max(others))}: it enters the mean; "
+                    f"if it means that there is no score, empty those cells"
+                )
 
 
 def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:

@@ -15,6 +15,7 @@ from karat.documents.candidates import (
 )
 from karat.documents.columns import outermost
 from karat.documents.names import criterion_type, joined, last_part, word_set, words_of
+from karat.documents.shapes import right_letters
 
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -40,6 +41,9 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         if not agents:
             agents = outermost(path for path in file.inside("answer") if is_in_answer(path))
 
+    unnamed = not exact and not weak and not agents and named is None
+    if unnamed and file.door == "dataset":
+        exact = right_letters(file, shapes.get("choices", ()))
     exact = file.without_copies(exact)
     weak = [path for path in weak if path not in exact]
     if "answer" in file.named:
@@ -143,7 +147,7 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
     options: list[Taken] = []
     for path in criteria:
         column = file.columns[path]
-        if column.texts + column.numbers + column.flags > 0:
+        if column.texts + column.numbers + column.flags + column.lists > 0:
             others = tuple(other for other in criteria if other != path)
             options.append({"golden": (path,), "criterion": others})
 

@@ -47,7 +47,15 @@ def questions_of(
 
     inside = [path for path in file.inside("question") if _asks(file, path)]
     if inside:
-        return [{"question": (path,)} for path in inside]
+        whole = []  # the objects around several of them, which are text with a line for each key
+        for path in file.strong("question"):
+            parts = [part for part in inside if part.startswith(f"{path}.")]
+            if file.free[path].objects and len(parts) > 1:
+                whole.append(path)
+
+        if whole:
+            inside = [path for path in sentences(file.columns, "question") if path in inside]
+        return [{"question": (path,)} for path in (*whole, *inside)]
     weak = [path for path in file.called("question", weak=True) if _differs(file, path)]
     sides = {side_of(last_part(path)) for path in file.free}
     if "assistant" not in sides:
@@ -133,13 +141,23 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
     elif questions and not goldens and file.door == "dataset":
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in texts if joined(path) not in BESIDE_ANSWER | {"id"}]
-        goldens.append({})
-        goldens += [{"golden": (path,)} for path in offers if path not in used]
+        offers = [path for path in offers if path not in used]
+        if not offers:  # where the answer is found, say
+            offers = [path for path in file.free if _may_be_found(file, path)]
+            offers = [path for path in offers if path not in used]
+        goldens += [*({"golden": (path,)} for path in offers), {}]
         file.unsure = True
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
         goldens += [{"answer": (path,)} for path in offers]
+
+
+def _may_be_found(file: Candidates, path: str) -> bool:
+    """Whether cells are what may be expected of an answer: several files, pages or labels."""
+    column = file.free[path]
+    identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
+    return column.is_text and len(column.values) > 1 and not identifies and not column.is_hashed
 
 
 def _inside_golden(path: str) -> bool:

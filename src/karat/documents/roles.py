@@ -182,6 +182,8 @@ def _reading(
         roles.pop("golden", None)  # nothing is compared with it, and ids are called so too
     said = [roles.get(role, ()) for role in ("question", "golden", "answer")]
     flat = [path for paths in said for path in paths]
+    if chosen & {*shapes.get("choices", ())} - {*file.named.get("question", ())}:
+        return None
     chats = {path for path in roles.get("golden", ()) if file.columns[path].messages}
     if chats - {*roles.get("question", ())}:
         return None  # a reply is golden for what comes before it

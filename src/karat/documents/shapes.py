@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import get_args
 
 from karat.documents.candidates import Candidates, Taken
@@ -82,6 +83,26 @@ def shapes_of(file: Candidates) -> Taken:
     return found
 
 
+def right_letters(file: Candidates, choices: Sequence[str]) -> list[str]:
+    """The columns that tell by its letter which choice is right; `choices`: columns with one
+    choice each.
+    """
+    if len(choices) < 2:
+        return []
+    return _letters(file, [chr(ord("a") + place) for place in range(len(choices))])
+
+
+def _letters(file: Candidates, letters: Sequence[str]) -> list[str]:
+    """The columns that hold nothing but these letters, and several of them."""
+    found = []
+    for path, column in file.columns.items():
+        held = {value.strip().casefold() for value in column.values}
+        if len(held) > 1 and held <= {*letters}:
+            found.append(path)
+
+    return found
+
+
 def _choices(file: Candidates) -> tuple[str, ...]:
     """A column with a list, or columns that differ by a running letter or number."""
     for path in file.strong("choices"):
@@ -97,17 +118,13 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if match is not None:
             stems.setdefault(match[1].casefold(), {})[path] = match[2].casefold()
 
-    columns = []
-    for column in file.columns.values():
-        columns.append({value.casefold() for value in column.values})
-
     for stem, paths in stems.items():
         marks = [*paths.values()]
         running = [chr(ord(marks[0]) + place) for place in range(len(marks))]
         if len(paths) < 2 or marks != running or marks[0] not in "01a":
             continue
         # in any language, if a column of such letters tells which is right
-        told = marks[0] == "a" and any(len(held) > 1 and held <= {*marks} for held in columns)
+        told = marks[0] == "a" and bool(_letters(file, marks))
         if not stem or is_choice_stem(stem) or told:
             return tuple(paths)
 

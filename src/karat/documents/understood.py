@@ -9,7 +9,7 @@ from textwrap import shorten
 
 import msgspec
 
-from karat.documents.cells import dialogue
+from karat.documents.cells import dialogue, lines_of
 from karat.documents.columns import Column, are_messages
 from karat.documents.names import Role
 from karat.documents.roles import Undecided
@@ -87,6 +87,8 @@ def beginning(value: object) -> str:
     """
     if isinstance(value, list) and are_messages(value):
         value = dialogue(value)
+    elif isinstance(value, Mapping):
+        value = lines_of(value)
     return shorten(clean(str(value)), _WIDEST, placeholder=" …")
 
 

@@ -22,7 +22,7 @@ from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
-from karat.formats import some_of, text_of
+from karat.formats import plural, some_of, text_of
 from karat.kinds.golden import criteria
 from karat.layouts import unasked
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
@@ -206,6 +206,12 @@ class RowReader:
         if self._golden is None or self._golden in self._question:
             return
         golden = self._golden
+        lists = sum(cell(row, golden) == [] for row in self._first)
+        empty = expects_nothing = ""
+        if lists:
+            rows = plural(len(self._first), "row")
+            empty = f"'{golden}' is an empty list in {lists} of {rows}"
+            expects_nothing = f" ({empty}: with `all`, nothing is expected there)"
         if self._choices:
             pairs = [(cell(row, golden), self._options_of(row)) for row in self._first]
             if cells.needs_base(pairs) and self._base is None:
@@ -227,9 +233,11 @@ class RowReader:
                 Fault(
                     place="dataset.several",
                     message=f"'{golden}' is a list: is any of it right, or must all be there? "
-                    f"Write `several: any` or `several: all` below `dataset`",
+                    f"Write `several: any` or `several: all` below `dataset`{expects_nothing}",
                 )
             )
+        elif empty and self._options.several == "all":
+            self.notes.append(f"{empty}: nothing is expected there, as `{cells.NOTHING}` says")
 
         column = self._columns.get(golden)
         if column is not None and 2 * column.objects > column.filled:

@@ -189,11 +189,16 @@ def _reading(
         return None  # a reply is golden for what comes before it
     if len(flat) != len({*flat}) + len(chats):
         return None
-    taken = {path.partition(".")[0] for paths in roles.values() for path in paths}
-    taken |= {path for paths in roles.values() for path in paths}
+    taken = {path for paths in roles.values() for path in paths}
+    holders = {""}  # the row itself, and objects of which a part is used
+    for path in taken:
+        parts = path.split(".")
+        holders |= {".".join(parts[:end]) for end in range(1, len(parts))}
     unused = []
     for path, column in file.columns.items():
-        if "." not in path and path not in taken and column.filled:
+        above = path.rpartition(".")[0]
+        apart = path not in taken | holders and above in holders
+        if column.filled and apart:
             unused.append(path)
 
     return Reading(roles=roles, unused=tuple(unused))

@@ -142,7 +142,7 @@ class RowReader:
             self.faults.append(Fault(place="file", message=other))
             return
 
-        self.faults.append(undecided_fault(undecided, self._columns))
+        self.faults.append(undecided_fault(undecided, self._columns, self._rows.notes))
         self.readings = tuple(roles_text(reading) for reading in undecided.readings)
 
     def samples(self) -> Iterator[list[Numbered]]:
@@ -450,7 +450,12 @@ class RowReader:
         else:
             kept = [*self.reading.roles.get("id", ()), *kept]
 
-        unused = dict.fromkeys([*kept, *self.reading.unused])
+        used = [path for part in parts for path in part.columns]
+        unused = []
+        for path in dict.fromkeys([*kept, *self.reading.unused]):
+            if not any(other.startswith(f"{path}.") for other in used):
+                unused.append(path)
+
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self._rows.notes))
 
 
@@ -489,8 +494,12 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     return unasked(columns)
 
 
-def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Fault:
-    """The one question that a file leaves open, with complete readings to choose from."""
+def undecided_fault(
+    undecided: Undecided, columns: Mapping[str, Column], notes: Iterable[str] = ()
+) -> Fault:
+    """The one question that a file leaves open, with complete readings to choose from; `notes`:
+    how its rows were found.
+    """
     lines = [f"{undecided.asked} is not certain"]
     if undecided.readings:
         lines[0] += "; write one of these into the experiment file, below `dataset`:"
@@ -520,6 +529,7 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
     listed = some_of([path for path in columns if "." not in path], most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines += examples(undecided, columns)
+    lines += [f"  read: {note}" for note in notes]
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 

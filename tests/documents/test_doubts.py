@@ -7,7 +7,7 @@ import json
 import pytest
 
 from karat.documents.columns import columns_of
-from karat.documents.doubts import Seen, doubts
+from karat.documents.doubts import Seen, doubts, markers
 
 QUESTIONS = ["How do I get my money back?", "Where is the office of the company?", "What does the plan cost?"]
 ANSWERS = ["Ask for it within 30 days.", "In the centre of Oslo.", "Nine dollars a month."]
@@ -155,10 +155,13 @@ def test_columns_that_are_named_for_scores_and_answers_and_hold_nothing_are_name
 
 
 def test_minus_one_among_shares_may_mean_that_there_is_no_score():
-    roles = {"score": ["quality"]}
-    (found,) = said(roles, quality=[0.5, -1, 1.0])
-    assert found.startswith("'quality' is -1 in 2 of 6 rows and else 0.5 to 1: it enters the mean")
-    assert said(roles, quality=[0.5, 0.0, 1.0]) == said(roles, quality=[-1, -2, 2]) == []
+    def marked(*values):
+        rows = [{"quality": value} for value in values]
+        return [*markers(Seen(rows=rows, columns=columns_of(rows), roles={"score": ["quality"]}))]
+
+    (found,) = marked(0.5, -1, 1.0)
+    assert found.startswith("'quality' is -1 in 1 of 3 rows and else 0.5 to 1: it enters the mean")
+    assert marked(0.5, 0.0, 1.0) == marked(-1, -2, 2) == []
 
 
 def test_a_few_golden_answers_that_tell_how_to_judge_are_enough_for_a_doubt():

@@ -440,7 +440,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         role_of[column] = option
 
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
-    seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=result.roles)
+    roles = {role: paths for role, paths in result.roles.items() if role != "score"}  # unused
+    seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=roles)
     output.say(*(f"warning: {text}" for text in doubts(seen, named=named)))
     chosen = {
         "dataset": file,

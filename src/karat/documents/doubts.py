@@ -127,7 +127,6 @@ def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
             for doubt in of_role:
                 found += doubt(seen)
 
-    found += _markers(seen)
     empty = []
     for path, column in seen.columns.items():
         named_so = Meaning("golden") in meanings(path) or Meaning("answer") in meanings(path)
@@ -299,8 +298,10 @@ def _properties(seen: Seen) -> Iterator[str]:
             )
 
 
-def _markers(seen: Seen) -> Iterator[str]:
-    """Scores with a number that may mean that there is none: it would enter the mean."""
+def markers(seen: Seen) -> Iterator[str]:
+    """A sentence for each column of scores with a number that may mean that there is none, and
+    would enter the mean: whether or not the user has named the column.
+    """
     for column in seen.all("score"):
         numbers = [*map(number_in, seen.texts(column.path))]
         read = [number for number in numbers if number is not None]
@@ -310,7 +311,7 @@ def _markers(seen: Seen) -> Iterator[str]:
                 yield (
                     f"'{column.path}' is {marker} in {len(read) - len(others)} of {len(read)} rows "
                     f"and else {brief(min(others))} to {brief(max(others))}: it enters the mean; "
-                    f"if it means that there is no score, empty those cells"
+                    f"if it means that there is no score, --set no_score=[{marker}]"
                 )
 
 

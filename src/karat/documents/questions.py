@@ -151,6 +151,28 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
         goldens += [{"answer": (path,)} for path in offers]
+    elif not questions and not goldens and file.door == "results" and not file.named:
+        _offer_both_ways(file, goldens, questions)
+
+
+def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Taken]) -> None:
+    """Texts that no name explains: each of the first two may be asked, and the others are answers,
+    those of several systems together or one of them.
+    """
+    right = file.strong("golden")[:1]
+    found = {*file.texts(), *sentences(file.columns, "question")} - {*right}
+    texts = [path for path in file.columns if path in found]
+    if len(texts) < 2:
+        return
+    golden: Taken = {"golden": tuple(right)} if right else {}
+    for asked in texts[:2]:
+        questions.append({"question": (asked,)})
+        rest = tuple(path for path in texts if path != asked)
+        if len(rest) > 1:
+            goldens.append({**golden, "answer": rest})
+
+    goldens += [{**golden, "answer": (path,)} for path in texts]
+    file.unsure = True
 
 
 def _may_be_found(file: Candidates, path: str) -> bool:

@@ -36,7 +36,7 @@ from karat.documents.columns import (
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, doubts
+from karat.documents.doubts import Seen, doubts, markers
 from karat.documents.factors import Factor, factors_in, like_conditions, sentence
 from karat.documents.names import (
     SAID,
@@ -125,8 +125,14 @@ class Csv:
             + ", ".join(_TARGETS)
             + ", score.NAME (a metric), reason.NAME (why it has its value)",
         )
+        answers: list[str] = Field(
+            default=[], description="columns of answers, each of another system"
+        )
         lower_is_better: list[str] = Field(
             default=[], description="metrics for which lower is better"
+        )
+        no_score: list[float] = Field(
+            default=[], description="numbers that mean that there is no score, such as -1"
         )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
@@ -211,6 +217,7 @@ class Csv:
                 metrics,
                 findings,
                 named={*self._options.map},
+                no_score=self._options.no_score,
             )
             of_systems = {*systems, *models, *models.values()}
             for found in systems.values():
@@ -226,6 +233,8 @@ class Csv:
                 roles=_roles(chosen, columns, [*systems]),
             )
             for text in doubts(seen, named=_roles(self._options.map, columns, ())):
+                findings.note(text)
+            for text in () if self._options.no_score else markers(seen):
                 findings.note(text)
 
             announced = {name: (Metric(name=name, direction="lower"),) for name in sorted(lower)}
@@ -290,7 +299,11 @@ class Csv:
         """
         mapped = self._options.map
         _check_map(path, mapped, columns)
+        for column in self._options.answers:
+            _check_map(path, {"answer": column}, columns)
         named: dict[Role, tuple[str, ...]] = {}
+        if self._options.answers:
+            named["answer"] = tuple(self._options.answers)
         chosen = {name: name for name in columns if _is_target(name)} | mapped
         for target, column in mapped.items():
             role = _ROLES.get(target)
@@ -304,13 +317,11 @@ class Csv:
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            named_enough = {"id", "question"} & {*mapped} and _is_result(mapped)
-            agreed = [reading for reading in result.readings if _says(reading, mapped)]
+            named_enough = {"id", "question"} & {*mapped} and _is_result([*mapped, *named])
             if not named_enough:
                 raise _undecided(path, columns, result, named, mapped)
-            if not agreed:
-                return chosen, {}
-            result = agreed[0]
+            agreed = [reading for reading in result.readings if _says(reading, named)]
+            result = agreed[0] if agreed else Reading(roles=named)
 
         found = {}
         for target, column in _found(result, columns).items():
@@ -564,9 +575,9 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     return found
 
 
-def _says(reading: Reading, mapped: Mapping[str, str]) -> bool:
+def _says(reading: Reading, named: Mapping[Role, tuple[str, ...]]) -> bool:
     """Whether a reading has the roles that the user has named, and no further text."""
-    return all(mapped.get(role) == reading.one(role) for role in _TOLD)
+    return all(named.get(role, ()) == reading.roles.get(role, ()) for role in _TOLD)
 
 
 def _readings(
@@ -587,7 +598,9 @@ def _readings(
                 if target.startswith("score."):
                     targets.setdefault(target, column)
 
-        options = [f"--map {quote(target)}={quote(column)}" for target, column in targets.items()]
+        pairs = [*targets.items()]
+        pairs += [("answer", path) for path in reading.roles.get("answer", ())[1:]]
+        options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
         if options:
             lines.append(f"  {' '.join(options)}")
 
@@ -673,11 +686,15 @@ class _Trials:
         findings: Findings,
         *,
         named: Collection[str],
+        no_score: Collection[float],
     ) -> None:
-        """`named`: the targets whose columns the user has named."""
+        """`named`: the targets whose columns the user has named. `no_score`: numbers in columns of
+        scores that mean that there is none.
+        """
         self._place, self._table = place, Table(rows)
         self._columns, self._metrics = columns, [*metrics]
         self._findings, self._named = findings, named
+        self._no_score = no_score
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
@@ -969,9 +986,12 @@ class _Trials:
         numbers = [*map(score_in, values)]
         name = target.removeprefix("score.")
         for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
-            if number is not None or value is None or isinstance(value, float):
+            if number in self._no_score and name != target:
+                numbers[at] = None
+                self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
+            elif number is not None or value is None or isinstance(value, float):
                 continue
-            if not isinstance(value, str) or value.strip().lower() not in MISSING:
+            elif not isinstance(value, str) or value.strip().lower() not in MISSING:
                 wrong.setdefault(at, []).append(f"'{name}' is not a number")
 
         return numbers

@@ -618,7 +618,8 @@ class _Writer:
             rows = Counter(score.scorer for score in trial.scores)
             for score in trial.scores:
                 yield self._score(score, name, rows[score.scorer], trial)
-            self.counts["scores"] += len(trial.scores)
+                says_something = any(value is not None for value in score.values.values())
+                self.counts["scores"] += says_something or bool(score.labels)
 
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")

@@ -35,7 +35,7 @@ def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
     assert made.exit_code == 0
     (folder,) = (here / "results").iterdir()
     first, *rest = made.stdout.splitlines()
-    assert first == f"results/{folder.name}: 5 answers, 10 scores, 1 not run; 3 samples × 2 conditions × 2 repetitions"
+    assert first == f"results/{folder.name}: 5 answers, 9 scores, 1 not run; 3 samples × 2 conditions × 2 repetitions"
     assert [line.strip() for line in rest] == [
         "conditions: alpha, beta",
         "first row:",
@@ -70,7 +70,7 @@ def test_what_was_made_is_json_for_programs(here):
     made = json.loads(karat("import", "csv", "r.csv", *MAPPED, "--json", "--out", "there").stdout)
     (run,) = made["runs"]
     assert run["folder"].startswith("there/r-")
-    assert run["counts"] == {"answers": 5, "failures": 0, "scores": 10, "not run": 1}
+    assert run["counts"] == {"answers": 5, "failures": 0, "scores": 9, "not run": 1}
     assert run["findings"] == [
         {
             "kind": "left out",

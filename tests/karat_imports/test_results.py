@@ -114,7 +114,7 @@ def scores(folder: RunFolder) -> list[Score]:
 
 def test_a_table_becomes_a_run(tmp_path: Path) -> None:
     made = table(tmp_path)
-    assert made.counts == {"answers": 5, "failures": 0, "scores": 10, "not run": 1}
+    assert made.counts == {"answers": 5, "failures": 0, "scores": 9, "not run": 1}
     summary = karat.summarize(made.run)
     means = {(one.condition, one.metric): one.mean.value for one in summary.results}
     assert means["alpha", "correct"] == pytest.approx((0.5 + 1) / 2)
@@ -161,7 +161,7 @@ def test_errors_and_numbers_that_are_none_are_counted(tmp_path: Path) -> None:
         "id,answer,error,score.s,seconds\na,x,,0.5,1.5\nb,,out of memory,,2\nc,y,,many,soon\n,z,,1,1\n",
         answer="answer",
     )
-    assert dict(made.counts) == {"answers": 2, "failures": 1, "scores": 2}
+    assert dict(made.counts) == {"answers": 2, "failures": 1, "scores": 1}
     (failure,) = made.run.events_of(Failure)
     assert (failure.sample, failure.cls, failure.message) == ("b", "agent", "out of memory")
     assert [score.values["s"] for score in scores(made.run)] == [0.5, None]

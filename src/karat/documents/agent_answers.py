@@ -122,7 +122,16 @@ def _without_answer(
         rest = [path for path in answers if path not in labels]
         return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
 
-    return [{"answer": (path,)} for path in answers]
+    # an object that is the whole answer, as JSON
+    wholes = [path for path in file.free if _is_object_of_agent(file, path)]
+    return [{"answer": (path,)} for path in (*wholes, *answers)]
+
+
+def _is_object_of_agent(file: Candidates, path: str) -> bool:
+    column = file.free[path]
+    words = words_of(path)
+    of_agent = "." not in path and bool(words) and words[-1] in AGENTS_IN_RESULTS
+    return of_agent and 2 * column.objects > column.filled
 
 
 def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:

@@ -105,9 +105,15 @@ def _in_dataset(
         options: list[Taken] = [{"golden": (path,), "answer": (agents[0],)} for path in weak]
         if of_the_run or file.of_a_run:
             options += [{"answer": (agents[0],)}]
-        if not options and not criteria:
+        if options:
+            return options
+        others = _by_criteria(file, criteria) or [{"answer": (agents[0],)}]
+        if not criteria:
             file.unsure = True
-        return options or _by_criteria(file, criteria) or [{"answer": (agents[0],)}]
+        if file.is_of_a_run(shapes):
+            return others
+        # a teacher's `model_answer`, or a set that was generated
+        return [{"golden": (agents[0],)}, *others]
 
     if len(bare) == 1:
         others = [path for path in weak if path not in bare]

@@ -292,6 +292,8 @@ _FAULTS = word_set(
     violations prohibited harmful unsupported jailbroken jailbreak unsafe"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
+_SORTS = word_set("variable type category kind topic group class name dimension axis domain case")
+"""Last words of names that say which fault a question is about: `bias_variable`."""
 _LOWER_IS_BETTER = _FAULTS | word_set(
     "latency cost tokens refusal loss distance error errors forbidden"
 )
@@ -573,7 +575,7 @@ def is_score_name(path: str) -> bool:
     if known & _MEASURES:
         return False
     if known & _FAULTS:
-        return True
+        return words[-1] not in _SORTS
     numbered = len(words) > 1 and words[-1].isdecimal()
     at_a_rank = numbered and "".join(words[:-1]) in _SCORES | _RATERS
     return at_a_rank or "@" in name or (words[0] in _SCORE_STARTS and len(known) < 4)
@@ -589,6 +591,8 @@ def holds_scores(path: str) -> bool:
     if name in ("score", "value"):  # of an object such as `metrics.tone`
         above = above[:-1] if len(above) > 1 else above
     words = {*words_of(name)}
+    if words and all(map(str.isdecimal, words)):
+        return False  # numbers of things that an answer rates, and no metrics
     holds = bool(above) and bool(_SCORE_HOLDERS & {*words_of(above[-1])})
     return holds and not words & (_MEASURES | (_NO_SCORE - {"quality"}))
 

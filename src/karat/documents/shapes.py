@@ -66,6 +66,8 @@ def shapes_of(file: Candidates) -> Taken:
             paths = [path for path in paths if not OF_JUDGES & {*words_of(path)}]
         if role in ("condition", "model"):
             paths = [path for path in paths if not file.free[path].objects]
+        if role == "id":  # what differs identifies more
+            paths.sort(key=lambda path: file.free[path].is_constant)
         if paths and role not in file.named:
             found[role] = tuple(paths[:1])
 

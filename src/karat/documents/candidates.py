@@ -102,6 +102,10 @@ class Candidates:
                 self.free[path] = column
 
         self.meanings = {path: meanings(path) for path in self.free}
+        for path in self.free:  # a judge's words beside its score
+            above = path.rpartition(".")[0]
+            if door == "results" and above and f"{above}.score" in {*columns} - {path}:
+                self.meanings[path] = ()
         if door == "results" and self._compares_prompts():
             for path in self.free:
                 if "prompt" in words_of(last_part(path)):

@@ -98,7 +98,11 @@ _IN_ENGLISH = {
     **dict.fromkeys(("verdade", "verdad", "verité", "vérité", "wahrheit"), "truth"),
     **dict.fromkeys(("эталонный", "эталон", "эталонная"), "reference"),
     **dict.fromkeys(("модели", "модель", "模型"), "model"),
-    **dict.fromkeys(("оценка", "评分", "得分"), "score"),
+    **dict.fromkeys(("оценка", "评分", "得分", "bewertung", "punktzahl", "punteggio"), "score"),
+    **dict.fromkeys(("puntuación", "puntuacion", "pontuação", "calificación"), "score"),
+    **dict.fromkeys(("calificacion", "puntaje", "valutazione", "점수", "スコア", "ocena"), "score"),
+    **dict.fromkeys(("obtenida", "obtenido", "obtida", "obtenue", "ottenuta"), "generated"),
+    **dict.fromkeys(("erhaltene", "tatsächliche", "полученный"), "generated"),
     **dict.fromkeys(("enunciado", "질의", "questão"), "question"),
     **dict.fromkeys(("opciones", "opções", "opcoes", "optionen", "选项", "選択肢"), "options"),
     **dict.fromkeys(("alternativas", "alternativen"), "alternatives"),
@@ -352,8 +356,9 @@ _BY_END = {
     "url": word_set("url urls"),
     "icontains": word_set(
         """keyword keywords phrase phrases term terms substring substrings contain contains mention
-        include"""
+        mentions include includes"""
     ),
+    "regex": word_set("regex regexp"),
     "judge": word_set("facts points behavior behaviour"),
 }
 """Type of a criterion → last words of names that begin with a demand."""
@@ -427,6 +432,8 @@ def meanings(path: str) -> tuple[Meaning, ...]:
         composed = _composed(words)
         if composed is not None:
             found.append(composed)
+    if not found and "." in path and criterion_type(path) is not None:
+        found.append(Meaning("criterion"))
 
     if is_score_name(path):
         found.append(Meaning("score", weak=bool(found)))
@@ -445,6 +452,9 @@ def with_role(columns: Iterable[str], *roles: Role) -> list[str]:
     return found
 
 
+_ASSERTED = word_set("expect expected expects expectation expectations assert asserts assertions")
+
+
 def criterion_type(path: str) -> str | None:
     """The type of a text in a column of criteria, by its name; None: its name says none.
 
@@ -452,6 +462,9 @@ def criterion_type(path: str) -> str | None:
     ('not-icontains', 'tool', None)
     """
     words = _demand_first(words_of(last_part(path)))
+    above = words_of(last_part(path.rpartition(".")[0]))
+    if above and above[-1] in _ASSERTED:  # `expect: {contains: …, not_contains: …}`
+        words = ("expect", *words)
     if not words:
         return None
     if "".join(words) in _STATED:

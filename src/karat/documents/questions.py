@@ -132,10 +132,7 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
         used |= {path for path in texts if joined(path) in _CLASSES}
         may_ask = dict.fromkeys([*texts, *sentences(file.columns, "question")])
         offers = [path for path in may_ask if path not in used]
-        heads = [path for path in offers if joined(path) in _HEADINGS]
-        bodies = [path for path in offers if joined(path) in _BODIES]
-        if heads and bodies:
-            questions.append({"question": (heads[0], bodies[0])})
+        questions += [{"question": paths} for paths in _bodies(offers)]
         questions += [{"question": (path,)} for path in offers]
         file.unsure = True
     elif questions and not goldens and file.door == "dataset":
@@ -151,7 +148,7 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
         goldens += [{"answer": (path,)} for path in offers]
-    elif not questions and not goldens and file.door == "results" and not file.named:
+    elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
 
 
@@ -159,6 +156,16 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
     """Texts that no name explains: each of the first two may be asked, and the others are answers,
     those of several systems together or one of them.
     """
+    if file.door == "dataset":
+        texts = file.texts()
+        asked = [*_bodies(texts), *((path,) for path in texts[:2])]
+        used = {path for paths in asked for path in paths}
+        others = [path for path in file.free if _may_be_found(file, path)]
+        questions += [{"question": paths} for paths in asked]
+        goldens += [{"golden": (path,)} for path in others if path not in used][: SHOWN - 1]
+        goldens.append({})
+        file.unsure = True
+        return
     right = file.strong("golden")[:1]
     found = {*file.texts(), *sentences(file.columns, "question")} - {*right}
     texts = [path for path in file.columns if path in found]
@@ -175,11 +182,21 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
     file.unsure = True
 
 
+def _bodies(paths: Collection[str]) -> list[tuple[str, ...]]:
+    """A heading and the text below it, if there are such."""
+    heads = [path for path in paths if joined(path) in _HEADINGS]
+    bodies = [path for path in paths if joined(path) in _BODIES]
+    if heads and bodies:
+        return [(heads[0], bodies[0])]
+    return []
+
+
 def _may_be_found(file: Candidates, path: str) -> bool:
     """Whether cells are what may be expected of an answer: several files, pages or labels."""
     column = file.free[path]
     identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
-    return column.is_text and len(column.values) > 1 and not identifies and not column.is_hashed
+    about = identifies or joined(path) in ("name", "notes", "note", "comment")
+    return column.is_text and len(column.values) > 1 and not about and not column.is_hashed
 
 
 def _inside_golden(path: str) -> bool:

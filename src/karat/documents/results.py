@@ -47,6 +47,8 @@ _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
     tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment"""
 )
+_HOLDERS = word_set("systems models agents variants llms answers responses predictions outputs")
+"""Objects that hold a text of each system under its name."""
 _PREDICTED = word_set("pred preds prediction predictions predicted")
 _AFTER = _PREDICTED | word_set(
     """answer answers output outputs response responses sql reply replies completion completions
@@ -143,6 +145,10 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
                 kind = "first" if first else "last"
                 families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
 
+        parent, _, name = path.rpartition(".")
+        held = "".join(words_of(last_part(parent))) in _HOLDERS and columns[path].is_text and len(name) > 1
+        if held and not {*words_of(name)} <= _FORMS | SAID:
+            families.setdefault((depth, parent), {})[path] = words_of(name)
         if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
@@ -263,7 +269,10 @@ def belongs_to(
         inside = f"{path.rpartition('.')[0]}."
         alone = sum(other.startswith(inside) for other in systems) == 1
         if alone and column.startswith(inside):
-            return path, words_of(named.removeprefix(inside))
+            metric, _, end = column.removeprefix(inside).rpartition(".")
+            if not metric or end not in ("score", "value"):
+                metric = column.removeprefix(inside)
+            return path, words_of(metric)
 
     if named != column:
         named = last_part(above)

@@ -13,6 +13,7 @@ from karat.documents.names import (
     Role,
     is_choice_stem,
     is_score_name,
+    word_set,
     words_of,
 )
 from karat.documents.results import OF_JUDGES, joining_id, score_columns
@@ -33,6 +34,9 @@ _SINGLE: tuple[Role, ...] = (
     "turn",
     *sorted({*ADDED.roles} - {*get_args(Known)}),
 )
+
+
+_OF_SYSTEMS = word_set("response responses output outputs completion generation reply model system")
 
 
 def shapes_of(file: Candidates) -> Taken:
@@ -126,6 +130,9 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if len(paths) < 2 or marks != running or marks[0] not in "01a":
             continue
         # in any language, if a column of such letters tells which is right
+        of_systems = file.door == "results" and {*words_of(stem)} & _OF_SYSTEMS
+        if of_systems:  # `response_a` and `response_b`, and the winner of them
+            continue
         told = marks[0] == "a" and bool(_letters(file, marks))
         if not stem or is_choice_stem(stem) or told:
             return tuple(paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
-from karat.documents.names import is_gold, joined, last_part, meanings, word_set, words_of
+from karat.documents.names import DECIDED, is_gold, joined, last_part, meanings, word_set, words_of
 from karat.documents.results import OF_JUDGES, names_system, same_classes, systems_in
 
 _LONG_ANSWER = 60  # characters on average; labels are shorter
@@ -37,7 +37,8 @@ def answers_in_results(
     paired = _paired_parts(file)
     if paired and not {"golden", "answer"} & {*file.named}:
         return paired
-    if not exact or "." in exact[0]:  # an object as golden answer
+    part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])
+    if not part_of_both and (not exact or "." in exact[0]):  # an object as golden answer
         exact = [path for path in file.strong("golden") if "." not in path] or exact[:1]
     goldens: list[Taken] = [{"golden": (path,)} for path in exact] or [{}]
     if "golden" in file.named:
@@ -63,6 +64,9 @@ def answers_in_results(
         if joined(second) not in BARE_ANSWER:
             return [{"golden": (first,), "answer": (second,)}]
 
+    if not said and not shapes.get("score"):
+        said = [(path,) for path in file.free if joined(path) in DECIDED]
+        file.unsure = bool(said)
     if not said:
         said = [(path,) for path in weak if joined(path) in _MADE]
         if said and not file.strong("question"):

@@ -177,8 +177,8 @@ class Candidates:
             elif first in _DONE:
                 done[tuple(rest)] = path
 
-        for rest, path in right.items():  # `target_summary`, and `generated_summary_a` and `_b`
-            if sum(other[: len(rest)] == rest != other for other in done) > 1:
+        for words, path in right.items():  # `target_summary`, and `generated_summary_a` and `_b`
+            if sum(other[: len(words)] == words != other for other in done) > 1:
                 self.meanings[path] = (Meaning("golden"),)
 
         outer = {*outermost(right[rest] for rest in right if rest in done)}

@@ -101,20 +101,7 @@ def _in_dataset(
         return [{"golden": (path,)} for path in (*some, *sorted(whole))]
 
     if agents:
-        of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
-        options: list[Taken] = [{"golden": (path,), "answer": (agents[0],)} for path in weak]
-        if of_the_run or file.of_a_run:
-            options += [{"answer": (agents[0],)}]
-        if options:
-            return options
-        others = _by_criteria(file, criteria) or [{"answer": (agents[0],)}]
-        if not criteria:
-            file.unsure = True
-        if file.is_of_a_run(shapes):
-            return others
-        # a teacher's `model_answer`, or a set that was generated
-        return [{"golden": (agents[0],)}, *others]
-
+        return _beside_agents(file, agents, weak, shapes)
     if len(bare) == 1:
         others = [path for path in weak if path not in bare]
         if all(joined(path) in BESIDE_ANSWER for path in others):
@@ -129,6 +116,26 @@ def _in_dataset(
         return [{"golden": (path,)} for path in ordered]
 
     return _by_criteria(file, criteria)
+
+
+def _beside_agents(
+    file: Candidates, agents: list[str], weak: list[str], shapes: Roles
+) -> list[Taken]:
+    """Where a column is the agent's answer by its name."""
+    agent, criteria = agents[0], shapes.get("criterion", ())
+    of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
+    options: list[Taken] = [{"golden": (path,), "answer": (agent,)} for path in weak]
+    if of_the_run or file.of_a_run:
+        options += [{"answer": (agent,)}]
+    if options:
+        return options
+    others = _by_criteria(file, criteria) or [{"answer": (agent,)}]
+    if not criteria:
+        file.unsure = True
+    if file.is_of_a_run(shapes):
+        return others
+    # a teacher's `model_answer`, or a set that was generated
+    return [{"golden": (agent,)}, *others]
 
 
 def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:

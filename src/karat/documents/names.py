@@ -164,6 +164,8 @@ SAID = word_set(
     category class program translation message content option choice letter index
     idx patch decision"""
 )
+DECIDED = word_set("choice chosen decision selection selected pick")
+"""Names of what an agent chose, in files of results."""
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to")
 _FILLERS |= word_set(
     "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"

@@ -142,7 +142,8 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
-        goldens += [*({"golden": (path,)} for path in offers), {}]
+        goldens += [{"golden": (path,)} for path in offers]
+        goldens.append({})
         file.unsure = True
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
         used = {path for question in questions for path in question.get("question", ())}
@@ -158,11 +159,11 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
     """
     if file.door == "dataset":
         texts = file.texts()
-        asked = [*_bodies(texts), *((path,) for path in texts[:2])]
-        used = {path for paths in asked for path in paths}
-        others = [path for path in file.free if _may_be_found(file, path)]
-        questions += [{"question": paths} for paths in asked]
-        goldens += [{"golden": (path,)} for path in others if path not in used][: SHOWN - 1]
+        may_ask: list[tuple[str, ...]] = [*_bodies(texts), *((path,) for path in texts[:2])]
+        used = {path for paths in may_ask for path in paths}
+        others = [path for path in file.free if _may_be_found(file, path) and path not in used]
+        questions += [{"question": paths} for paths in may_ask]
+        goldens += [{"golden": (path,)} for path in others[: SHOWN - 1]]
         goldens.append({})
         file.unsure = True
         return

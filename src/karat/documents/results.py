@@ -145,10 +145,11 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
                 kind = "first" if first else "last"
                 families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
 
-        parent, _, name = path.rpartition(".")
-        held = "".join(words_of(last_part(parent))) in _HOLDERS and columns[path].is_text and len(name) > 1
-        if held and not {*words_of(name)} <= _FORMS | SAID:
-            families.setdefault((depth, parent), {})[path] = words_of(name)
+        parent, _, last_name = path.rpartition(".")
+        own = words_of(last_name)
+        held = "".join(words_of(last_part(parent))) in _HOLDERS and columns[path].is_text
+        if held and len(last_name) > 1 and not {*own} <= _FORMS | SAID:
+            families.setdefault((depth, parent), {})[path] = own
         if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 

@@ -26,7 +26,7 @@ from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
 from karat.documents.row_list import MOST_FAULTS, Rows, TooManyFaults, bad, in_order
 from karat.documents.storable import Unfit, constant, finite, impossible, integer, why_unfit
-from karat.documents.tables import best_of, rows_of, tables_in, together
+from karat.documents.tables import SPLITS, best_of, rows_of, tables_in, together
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
@@ -452,6 +452,10 @@ def _list_in(
 
     tables = tables_in(document)
     name = within.section
+    if name == _ALL_LISTS and name not in tables:
+        likely = best_of(tables, results=within.results)
+        rows.notes.append(f"rows: the lists {some_of(likely)}, named in the column 'list'")
+        return _of_all(tables, likely), name
     if name is not None:
         known = [*tables]
         if name not in tables:
@@ -478,11 +482,10 @@ def _list_in(
             return joined, some_of(likely)
 
     if len(likely) > 1 and not within.first:
-        raise bad(
-            path,
-            "dataset.split",
-            f"must name one of the file's lists: {some_of([excerpt(text, 40) for text in likely])}",
-        )
+        message = f"must name one of the file's lists: {some_of([excerpt(t, 40) for t in likely])}"
+        if not {name.casefold() for name in likely} & SPLITS:
+            message += f"; '{_ALL_LISTS}' reads all of them"
+        raise bad(path, "dataset.split", message)
 
     if likely[0]:
         others = []
@@ -493,6 +496,23 @@ def _list_in(
         left = f"; not read: {some_of(others)}" if others else ""
         rows.notes.append(f"rows: the list '{likely[0]}'{left}")
     return tables[likely[0]], likely[0] or None
+
+
+_ALL_LISTS = "*"
+"""The name of all lists of a file that are alike."""
+
+
+def _of_all(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[Any]:
+    """The rows of several lists, each with the name of its own."""
+    found = []
+    for name in names:
+        for item in tables[name]:
+            if isinstance(item, Mapping):
+                found.append({"list": name, **item})
+            else:
+                found.append(item)
+
+    return found
 
 
 def _what_it_is(document: Any) -> str:

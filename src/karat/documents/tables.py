@@ -85,7 +85,7 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     if not alike or len(differ) != 1:
         return []
     systems = [part[differ[0]] for part in parts]
-    if {system.casefold() for system in systems} & _SPLITS:
+    if {system.casefold() for system in systems} & SPLITS:
         return []
     said = _speaks(tables[names[0]])
     ids = _ids_of(tables[names[0]])
@@ -135,7 +135,7 @@ def _are_numbered(names: Collection[str]) -> bool:
     return 2 * len(stems) <= len(names) and not stems & {*names}
 
 
-_SPLITS = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "eval"})
+SPLITS = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "eval"})
 
 
 _RUNS = frozenset({"results", "runs", "evaluations", "experiments", "reports"})

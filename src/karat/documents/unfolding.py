@@ -10,8 +10,18 @@ from typing import Any
 
 import msgspec
 
+from karat.documents.cells import parsed
 from karat.documents.columns import Row, are_messages, score_in
-from karat.documents.names import Meaning, is_score_name, meanings, word_set, words_of
+from karat.documents.names import (
+    DECIDED,
+    SAID,
+    Meaning,
+    is_gold,
+    is_score_name,
+    meanings,
+    word_set,
+    words_of,
+)
 from karat.documents.row_list import Rows
 from karat.formats import some_of, text_of
 
@@ -37,6 +47,10 @@ def unfolded(rows: Rows) -> Rows:
     first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     if not first:
         return rows
+    written = [name for name in first[0] if _are_written_objects([row.get(name) for row in first])]
+    if written:
+        rows = _changed(rows, _with_objects(rows.rows, written))
+        first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     for name in first[0]:
         cells = [row.get(name) for row in first]
         if all(_are_metrics(cell) for cell in cells):
@@ -47,6 +61,11 @@ def unfolded(rows: Rows) -> Rows:
                 continue
             note = f"each entry of '{name}' is a row"
             rows = _changed(rows, _a_row_an_answer(rows.rows, name), note)
+
+    settings = _lists_of_settings(first)
+    if settings:
+        note = f"each entry of {some_of(settings)} is a row, and its column the condition"
+        return _changed(rows, _a_row_a_setting(rows.rows, settings), note)
 
     together = _answers_and_scores(first)
     if together:
@@ -68,6 +87,29 @@ def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Ro
     for number, row in numbered:
         changed.add(number, row)
     return changed
+
+
+# --- an object in a cell, as text -------------------------------------------------------------
+
+
+def _are_written_objects(cells: Sequence[object]) -> bool:
+    """Whether cells hold objects as JSON, or nothing."""
+    texts = [cell for cell in cells if cell is not None and cell != ""]
+    if not texts or not all(isinstance(cell, str) and cell[:1] == "{" for cell in texts):
+        return False
+    return all(isinstance(parsed(str(cell)), dict) for cell in texts)
+
+
+def _with_objects(
+    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        changed = dict(row)
+        for name in columns:
+            if isinstance(row.get(name), str):
+                changed[name] = parsed(row[name])
+
+        yield number, changed
 
 
 # --- a list of metrics in a cell --------------------------------------------------------------
@@ -173,6 +215,47 @@ def _a_row_an_entry(
         lists = [_entries(row.get(name)) for name in columns]
         for entries in zip_longest(*lists):
             yield number, {**shared, **dict(zip(columns, entries, strict=True))}
+
+
+# --- a list of objects in several cells -------------------------------------------------------
+
+
+def _lists_of_settings(first: Sequence[Row]) -> list[str]:
+    """Columns with lists of objects that have the same keys: `baseline` and `treated`."""
+    keys: dict[frozenset[str], list[str]] = {}
+    for name in first[0]:
+        cells = [row.get(name) for row in first]
+        parts = [part for cell in cells if isinstance(cell, list) for part in cell]
+        objects = all(isinstance(part, Mapping) and part for part in parts)
+        of_one = bool({*words_of(name)} & (SAID | _SEVERAL)) or is_gold(words_of(name))
+        if not parts or not all(map(_is_list, cells)) or not objects or of_one:
+            continue
+        if are_messages(parts):
+            continue
+        own = frozenset(parts[0])
+        alike = (shared for shared in keys if 2 * len(shared & own) >= len(shared | own))
+        keys.setdefault(next(alike, own), []).append(name)
+
+    for shared, names in keys.items():
+        roles = {meaning.role for key in shared for meaning in meanings(key)}
+        named = {meaning.role for name in names for meaning in meanings(name)}
+        answered = roles & {*_SAID, "score"} or shared & DECIDED
+        others = named & {"context", "tools", "choices", "criterion"}
+        if len(names) > 1 and answered and not others and "condition" not in first[0]:
+            return names
+
+    return []
+
+
+def _a_row_a_setting(
+    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        shared = {key: value for key, value in row.items() if key not in columns}
+        for name in columns:
+            for part in _entries(row.get(name)):
+                if isinstance(part, Mapping):
+                    yield number, {**shared, "condition": name, **part}
 
 
 # --- a row for each metric --------------------------------------------------------------------

@@ -232,9 +232,7 @@ class Csv:
                 columns=columns,
                 roles=_roles(chosen, columns, [*systems]),
             )
-            for text in doubts(seen, named=_roles(self._options.map, columns, ())):
-                findings.note(text)
-            for text in () if self._options.no_score else markers(seen):
+            for text in self._doubts(seen, columns):
                 findings.note(text)
 
             announced = {name: (Metric(name=name, direction="lower"),) for name in sorted(lower)}
@@ -258,6 +256,11 @@ class Csv:
                 sparse=trials.sparse,
                 distinct=trials.distinct,
             )
+
+    def _doubts(self, seen: Seen, columns: Mapping[str, Column]) -> Iterator[str]:
+        yield from doubts(seen, named=_roles(self._options.map, columns, ()))
+        if not self._options.no_score:
+            yield from markers(seen)
 
     def _lower(self, metrics: Iterable[str], findings: Findings) -> set[str]:
         """The metrics that are better when lower, by the user's word or by their names; says which,

@@ -64,9 +64,10 @@ def answers_in_results(
         if joined(second) not in BARE_ANSWER:
             return [{"golden": (first,), "answer": (second,)}]
 
-    if not said and not shapes.get("score"):
-        said = [(path,) for path in file.free if joined(path) in DECIDED]
-        file.unsure = bool(said)
+    decided = [(path,) for path in file.free if joined(path) in DECIDED]
+    if not shapes.get("score") and decided and not any(map(_is_exact, said)):
+        said = [*decided, *said]
+        file.unsure = True
     if not said:
         said = [(path,) for path in weak if joined(path) in _MADE]
         if said and not file.strong("question"):
@@ -75,6 +76,11 @@ def answers_in_results(
     if said:
         return [{**golden, "answer": paths} for golden in goldens for paths in said]
     return _without_answer(file, goldens, exact, shapes)
+
+
+def _is_exact(paths: tuple[str, ...]) -> bool:
+    """Whether these are several systems, or the answer by its very name."""
+    return len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
 
 
 def _paired_parts(file: Candidates) -> list[Taken]:

@@ -158,17 +158,18 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
     those of several systems together or one of them.
     """
     if file.door == "dataset":
-        texts = file.texts()
+        texts = sentences(file.columns, "question")
+        if not texts:
+            return
         may_ask: list[tuple[str, ...]] = [*_bodies(texts), *((path,) for path in texts[:2])]
-        used = {path for paths in may_ask for path in paths}
-        others = [path for path in file.free if _may_be_found(file, path) and path not in used]
+        others = [path for path in file.free if _may_be_found(file, path)]
         questions += [{"question": paths} for paths in may_ask]
         goldens += [{"golden": (path,)} for path in others[: SHOWN - 1]]
         goldens.append({})
         file.unsure = True
         return
     right = file.strong("golden")[:1]
-    found = {*file.texts(), *sentences(file.columns, "question")} - {*right}
+    found = {*sentences(file.columns, "question")} - {*right}
     texts = [path for path in file.columns if path in found]
     if len(texts) < 2:
         return
@@ -196,7 +197,7 @@ def _may_be_found(file: Candidates, path: str) -> bool:
     """Whether cells are what may be expected of an answer: several files, pages or labels."""
     column = file.free[path]
     identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
-    about = identifies or joined(path) in ("name", "notes", "note", "comment")
+    about = identifies or joined(path).endswith(("id", "name", "note", "notes", "comment"))
     return column.is_text and len(column.values) > 1 and not about and not column.is_hashed
 
 

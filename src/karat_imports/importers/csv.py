@@ -72,22 +72,9 @@ from karat_imports.importers.chats import table, who_answers
 
 __all__ = ["Csv"]
 
-_TARGETS = (
-    *(
-        "id",
-        "question",
-        "golden",
-        "answer",
-        "condition",
-        "repetition",
-        "model",
-        "error",
-        "stop_reason",
-    ),
-    *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
-)
 _TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 _NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
+_TARGETS = ("id", "condition", "repetition", *_TEXTS, *_NUMBERS)
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
 _ROLES: Mapping[str, Role] = {
     "id": "id",

@@ -298,14 +298,16 @@ def _properties(seen: Seen) -> Iterator[str]:
             )
 
 
-def markers(seen: Seen) -> Iterator[str]:
+def markers(seen: Seen, *, known: Collection[float] = ()) -> Iterator[str]:
     """A sentence for each column of scores with a number that may mean that there is none, and
-    would enter the mean: whether or not the user has named the column.
+    would enter the mean: whether or not the user has named the column. `known`: no need to say.
     """
     for column in seen.all("score"):
         numbers = [*map(number_in, seen.texts(column.path))]
         read = [number for number in numbers if number is not None]
         for marker, most in _BELOW.items():
+            if marker in known:
+                continue
             others = [number for number in read if number != marker]
             if marker in read and others and min(others) >= 0 and max(others) <= most:
                 yield (

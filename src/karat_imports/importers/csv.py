@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar
@@ -219,7 +219,8 @@ class Csv:
                 columns=columns,
                 roles=_roles(chosen, columns, [*systems]),
             )
-            for text in self._doubts(seen, columns):
+            sure = _roles(self._options.map, columns, ())
+            for text in (*doubts(seen, named=sure), *markers(seen, known=self._options.no_score)):
                 findings.note(text)
 
             announced = {name: (Metric(name=name, direction="lower"),) for name in sorted(lower)}
@@ -243,11 +244,6 @@ class Csv:
                 sparse=trials.sparse,
                 distinct=trials.distinct,
             )
-
-    def _doubts(self, seen: Seen, columns: Mapping[str, Column]) -> Iterator[str]:
-        yield from doubts(seen, named=_roles(self._options.map, columns, ()))
-        if not self._options.no_score:
-            yield from markers(seen)
 
     def _lower(self, metrics: Iterable[str], findings: Findings) -> set[str]:
         """The metrics that are better when lower, by the user's word or by their names; says which,
@@ -431,7 +427,7 @@ def _unsaid(
     if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
         yield f"rows may be turns of one conversation: {alone}"
     holders = {without_point(path).rpartition(".")[0] for path in used}  # "": the row itself
-    whole = {path[:at] for path in {*used, *in_words} for at in _ends_of_parts(path)}
+    whole = {above for path in {*used, *in_words} for above in accumulate(path.split("."), _inside)}
     left = []
     for path, column in columns.items():
         above = without_point(path).rpartition(".")[0]
@@ -453,9 +449,8 @@ def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> d
     return {target: beginning(cell(row, chosen[target])) for target in targets}
 
 
-def _ends_of_parts(path: str) -> list[int]:
-    """Where `a`, `a.b` and `a.b.c` end in `a.b.c`."""
-    return [at for at, sign in enumerate(f"{path}.") if sign == "."]
+def _inside(above: str, name: str) -> str:
+    return f"{above}.{name}"
 
 
 def _is_target(name: str) -> bool:

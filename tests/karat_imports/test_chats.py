@@ -292,7 +292,7 @@ def test_messages_of_people_are_put_in_order_once_one_is_said_to_answer(tmp_path
         "2026-01-02 11:00:01+00:00,b,dog,Hi?,2026-01-02 11:00:00+00:00,1\n"
         "2026-01-02 11:00:02+00:00,b,cat,Bye.,2026-01-02 11:00:00+00:00,1\n"
     )
-    with pytest.raises(OperatorError, match=r"what people say, .* none of them is an assistant; .*: 'dog', 'cat'"):
+    with pytest.raises(OperatorError, match=r"what 2 people say, .* none of them is an assistant; .*: 'dog', 'cat'"):
         imported("chats", tmp_path / "runs", path)
     (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "cat"})
     assert {one.sample: one.text for one in made.run.events_of(Answer)} == {
@@ -364,3 +364,86 @@ def test_the_time_of_a_message_is_not_its_text_and_the_first_exchange_is_shown(t
     (made,) = import_results("chats", [path], tmp_path / "runs")
     assert {one.text for one in made.run.events_of(Answer)} == {"Until five.", "All day."}
     assert made.run.info.dataset.first_row == {"question": "Is it open today?", "answer": "Until five."}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pairs"),
+    [
+        (
+            "turns.jsonl",
+            '{"agent_model": "m", "turns": [{"user_text": "Hi you?", "assistant_text": "Hello."}]}\n',
+            [("Hi you?", "Hello.", "m")],
+        ),
+        (
+            "halves.jsonl",
+            '{"turns": [{"user_text": "Hi you?"}, {"assistant_text": "Hello."}]}\n',
+            [("Hi you?", "Hello.", "not named")],
+        ),
+        (
+            "dump.jsonl",
+            '{"id": 1, "messages": [{"type": "human", "data": {"content": "Hi you?"}},'
+            ' {"type": "ai", "data": {"content": "Hello."}}]}\n',
+            [("Hi you?", "Hello.", "not named")],
+        ),
+        (
+            "one.json",
+            '{"id": "c", "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi?"}]},'
+            ' {"id": "2", "role": "assistant", "parts": [{"type": "text", "text": "Hello."}]}]}',
+            [("Hi?", "Hello.", "not named")],
+        ),
+        (
+            "times.csv",
+            'id,chat\n1,"[2026-07-14T20:47:02.000Z] Customer: Why me?\n[2026-07-14T20:47:09.000Z] Agent: So."\n',
+            [("Why me?", "So.", "not named")],
+        ),
+        (
+            "turned.csv",
+            "session_id,turn_id,speaker,utterance\ns,2,bot,Hello you.\ns,1,user,Hi you?\n",
+            [("Hi you?", "Hello you.", "not named")],
+        ),
+        (
+            "speakers.csv",
+            "chat_id,customer,agent\n1,Hi you?,\n1,,Hello you.\n2,Why is it?,\n2,,So it is.\n",
+            [("Hi you?", "Hello you.", "not named"), ("Why is it?", "So it is.", "not named")],
+        ),
+    ],
+)
+def test_names_of_columns_and_keys_tell_who_speaks(
+    tmp_path: Path, name: str, text: str, pairs: list[tuple[str, str, str]]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    run = imported("chats", tmp_path / "runs", path).run
+    questions = {sample.id: sample.turns[0].question for sample in run.samples()}
+    answers = [(questions[answer.sample], answer.text, answer.condition) for answer in run.events_of(Answer)]
+    assert answers == pairs
+
+
+def test_rows_of_a_message_and_the_reply_are_chats_of_a_session_or_of_one_turn(tmp_path: Path) -> None:
+    rows = ["user_message,bot_response,session_id", "Hi you?,Hello you.,a", "Why is it?,So it is.,a"]
+    path = tmp_path / "sessions.csv"
+    path.write_text("\n".join(rows))
+    assert [sample.id for sample in imported("chats", tmp_path / "a", path).run.samples()] == ["a turn 1", "a turn 2"]
+    path.write_text("\n".join(row.rpartition(",")[0] for row in rows))
+    made = imported("chats", tmp_path / "b", path)
+    assert [sample.metadata["turn"] for sample in made.run.samples()] == [1, 1]
+    assert any("a row is a chat" in what for _, what in findings(made))
+
+
+def test_times_before_unknown_names_tell_messages_and_the_speakers_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text(
+        'Ticket,Log\n1,"[2026-07-14T20:47:02Z] User 11: My lamp broke\n[2026-07-14T20:57:02Z] User 21: Send a photo"\n'
+    )
+    with pytest.raises(OperatorError, match="what 2 people say.*'User 11', 'User 21'"):
+        imported("chats", tmp_path / "a", path)
+    (made,) = import_results("chats", [path], tmp_path / "b", options={"agent": "User 21"})
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["Send a photo"]
+
+
+def test_keys_with_ids_of_speakers_tell_people(tmp_path: Path) -> None:
+    path = tmp_path / "people.json"
+    said = [{"senderID": who, "message": text} for who, text in (("17", "Hi you"), ("18", "Hello"), ("17", "So"))]
+    path.write_text(json.dumps([{"id": "g", "msgs": said}]))
+    with pytest.raises(OperatorError, match="what 2 people say.*'17', '18'"):
+        imported("chats", tmp_path / "runs", path)

@@ -375,6 +375,7 @@ _SPEAKERS = (
 _SAYS = (
     *("content", "value", "text", "message", "utterance", "body", "parts"),
     *("texto", "mensaje", "mensagem", "contenido", "nachricht", "mesaj", "сообщение"),
+    "data",  # an object with `content`, as LangChain writes messages
 )
 _USERS = word_set(
     """user human customer client usr patient seeker person student interviewee caller visitor guest
@@ -395,6 +396,7 @@ NOT_SPEAKING = word_set(
 )
 """Who writes in a chat, and is neither the one who asks nor the one who answers."""
 SPEAKING = _USERS | _ASSISTANTS | NOT_SPEAKING
+_OF_SPEAKERS = (("id",), ("name",))  # what follows their key: `sender_id`
 _LONGEST_NAME = 40  # of somebody who speaks
 
 
@@ -690,7 +692,9 @@ def any_speaker_and_text(message: object) -> tuple[str, str] | None:
     """The same of a message in which anybody speaks, under a key that says so; None: it is none."""
     if not isinstance(message, dict):
         return None
-    for speaker in _SPEAKERS[:-2]:
+    ids = [key for key in message if words_of(key)[1:] in _OF_SPEAKERS]
+    ids = [key for key in ids if words_of(key)[0] in _SPEAKERS[:-2]]
+    for speaker in (*_SPEAKERS[:-2], *ids):
         who = message.get(speaker)
         if isinstance(who, str) and 0 < len(who.strip()) <= _LONGEST_NAME:
             return _with_text(message, speaker)

@@ -48,6 +48,7 @@ _ANYONE = ""  # in place of the assistant's name: all speakers keep their names
 _TIMES = word_set("time timestamp date datetime created sent at")
 _SPEAKERS = word_set("role speaker sender author from actor participant direction")
 _SAYS = word_set("content text message utterance body value")
+_SAID = _SAYS | word_set("msg question query input prompt response reply answer output")
 _ASKED: Sequence[Role] = ("question",)
 _ANSWERED: Sequence[Role] = ("answer", "golden")
 _SIDES = (("user", _ASKED), ("assistant", _ANSWERED))
@@ -59,12 +60,13 @@ _NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
 _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 _SHORT = {"q": "question", "a": "answer"}
 _COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
-_AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T -]{3,24}(?:[AP]M)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
+_AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T+ -]{3,30}(?:[AP]M|Z)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
 _MARKED = re.compile(
     rf"^{_AT}(?:<(\w{{1,20}})>|\[(\w[\w ]{{0,20}})\]:?(?!\()"
     rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][^()\[\]\n]{{1,40}}[)\]])?[:：]\*{{0,2}})",
     re.MULTILINE,
 )
+_TIMED = re.compile(r"[ \t]*[(\[]?\d")  # a mark that begins with a time
 _CLOSED = re.compile(r"(?:\[/(\w{1,20})\]|</(\w{1,20})>)[ \t\r]*$", re.MULTILINE)
 _IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _TEMPLATE = re.compile(
@@ -101,7 +103,7 @@ class Talks:
 
     def speakers(self, rows: Rows) -> list[str]:
         """Who speaks in conversations in which no name tells the assistant; none: there are no such
-        conversations, or too many speak to tell one.
+        conversations.
         """
         names: dict[str, None] = {}
         for _, row in _gathered(rows, (), _ANYONE, False).rows:
@@ -111,7 +113,7 @@ class Talks:
                 if keys is not None:
                     names.setdefault(str(message[keys[0]]))
 
-        if 1 < len(names) <= _MOST_SPEAKERS:
+        if len(names) > 1:
             return [*names]
         return []
 
@@ -135,6 +137,8 @@ def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool
         if found is None and not _asks(columns):
             found = _in_cells(rows, columns, agent, whole)
         found = found or _in_rows(rows, columns, agent)
+        if found is None and whole and agent is None:
+            found = _in_columns_of_sides(rows, columns)
         if found is not None:
             return found
         listed = _listed(rows, columns)
@@ -332,7 +336,7 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
         return _written(wrapped)
     if len(part) == 1:
         ((name, text),) = part.items()
-        who = side_of(name)
+        who = _side_of_column(name)
         if who and isinstance(text, str):
             return [{"role": who, "content": text}]
         return []
@@ -355,7 +359,7 @@ def _of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[s
     spoken, said = [], []
     for path in columns:
         name = path.rpartition(".")[2]
-        who = side_of(name) or ("assistant" if name.lower() == "system" else None)
+        who = _side_of_column(name) or ("assistant" if name.lower() == "system" else None)
         found = [meaning.role for meaning in meanings(path)[:1] if meaning.role in roles]
         if who == side:
             spoken.append(path)
@@ -363,6 +367,14 @@ def _of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[s
             said.append((roles.index(found[0]), path))
 
     return [*spoken, *(path for _, path in sorted(said))]
+
+
+def _side_of_column(name: str) -> str | None:
+    """Whose words a column or a key holds by its name: `user`, `assistant_text`, `bot_response`."""
+    words = words_of(name)
+    if len(words) == 2 and words[1] in _SAID:
+        return side_of(words[0])
+    return side_of(name)
 
 
 def _last_branch(value: Any, last: object) -> Any:
@@ -441,7 +453,11 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
         (match, next(name for name in match.groups() if name is not None))
         for match in mark.finditer(text)
     ]
-    sides = _sides_of_marks([said.lower() for _, said in marks], mark, agent)
+    timed = bool(marks)
+    for match, _ in marks:
+        said_after = text[match.end() : match.end() + 1].isspace()  # and no time goes on
+        timed = timed and said_after and _TIMED.match(match[0]) is not None
+    sides = _sides_of_marks([said.lower() for _, said in marks], mark, agent, timed=timed)
     begins, role, found = 0, "system", []
     for match, said in marks:
         if said.lower() in sides:
@@ -466,13 +482,14 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
 
 
 def _sides_of_marks(
-    said: Sequence[str], mark: re.Pattern[str], agent: str | None
+    said: Sequence[str], mark: re.Pattern[str], agent: str | None, *, timed: bool
 ) -> dict[str, str]:
     """What marks a message in a text → whose it is. Names that say nothing count if they are all
-    that is marked, and begin lines often enough.
+    that is marked, and begin lines often enough or after a time each.
     """
     names = [*dict.fromkeys(said)]
-    in_turn = mark is _MARKED and 1 < len(names) <= 3 < len(said)
+    often = 1 < len(names) <= 3 < len(said)
+    in_turn = mark is _MARKED and (often or (timed and len(names) <= _MOST_SPEAKERS))
     if agent is not None:
         if not in_turn:
             return {}
@@ -533,6 +550,48 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
     return _with(rows, chats, "a row: the turns of a conversation")
 
 
+def _in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """Tables with a column a speaker: rows with a message each, or with a message and the reply.
+
+    Without a column that names the conversation, rows with both sides are chats of their own, and
+    others are one chat.
+    """
+    spoken: dict[str, str] = {}
+    for path, column in columns.items():
+        side = _side_of_column(path)
+        if side is not None and column.is_text and spoken.setdefault(side, path) != path:
+            return None  # two columns of one side: of whom is not certain
+
+    if len(spoken) < 2 or with_role(columns, "golden"):
+        return None
+    both = 0
+    said: list[tuple[int, Row, Message]] = []
+    for number, row in rows.rows:
+        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        both += not any(is_empty(row.get(path)) for path in spoken.values())
+        for side in ("user", "assistant"):
+            said.append((number, beside, {"role": side, "content": row.get(spoken[side])}))
+
+    named = next(iter(with_role(columns, "conversation")), None)
+    note = f"columns of the speakers: '{spoken['user']}', '{spoken['assistant']}'"
+    if named is None and 2 * both > rows.count:
+        apart: dict[int, list[Message]] = {}
+        for number, _, message in said:
+            if not is_empty(message["content"]):
+                apart.setdefault(number, []).append(message)
+        chats = []
+        for number, row in rows.rows:
+            beside = {key: value for key, value in row.items() if key not in spoken.values()}
+            chats.append((number, {**beside, MESSAGES: apart.get(number, [])}))
+        return _with(rows, chats, f"{note}; no column names the conversation: a row is a chat")
+
+    when = _time_column(rows, columns)
+    chats, moved = _by_conversation(said, named, None, when)
+    if named is None:
+        note += "; no column names the conversation: all rows are one chat"
+    return _with(rows, chats, note + _put_in_order(moved, when))
+
+
 # --- a row a message --------------------------------------------------------------------------
 
 
@@ -560,10 +619,14 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
     chats, moved = _by_conversation(said, named, agent, when)
     if agent != _ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
-    note = "a row: a message"
-    if moved:
-        note += f"; {plural(moved, 'conversation')} put in the order of '{when}'"
-    return _with(rows, chats, note)
+    return _with(rows, chats, "a row: a message" + _put_in_order(moved, when))
+
+
+def _put_in_order(moved: int, when: str | None) -> str:
+    """The end of a note on conversations whose rows were in another order; "": none."""
+    if not moved:
+        return ""
+    return f"; {plural(moved, 'conversation')} put in the order of '{when}'"
 
 
 def _in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
@@ -618,10 +681,12 @@ def _by_conversation(
 
         timed = []
         for place, (_, row, message) in enumerate(group):
-            time = None if when is None else _seconds(row.get(when))
-            timed.append((time or 0.0, place, message))
+            time = math.nan
+            if when is not None:
+                time = _place(row.get(when), when)
+            timed.append((time, place, message))
 
-        if all(time for time, _, _ in timed):
+        if not any(math.isnan(time) for time, _, _ in timed):
             moved += timed != sorted(timed, key=itemgetter(0, 1))
             timed.sort(key=itemgetter(0, 1))
 
@@ -642,7 +707,18 @@ def _time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
         if dated and (best is None or len(column.values) > len(columns[best].values)):
             best = path
 
+    if best is None:
+        best = next((path for path in with_role(columns, "turn") if "." not in path), None)
     return best
+
+
+def _place(value: object, path: str) -> float:
+    """Where a message belongs among others, by its time or the number of its turn; NaN: unknown."""
+    seconds = _seconds(value)
+    if seconds is None and any(meaning.role == "turn" for meaning in meanings(path)):
+        with suppress(ValueError):
+            return float(str(value))
+    return math.nan if seconds is None else seconds
 
 
 def _seconds(value: object) -> float | None:

@@ -51,7 +51,8 @@ __all__ = ["Chats"]
 _KEYS = ("messages", "conversation", "conversations")
 _CHAT = re.compile(
     rb'\s*+(?:\[\s*+)?\{\s*+(?:"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[\w.+-]++)\s*+,\s*+)*+'
-    rb'"(?:messages|conversations?)"\s*+:\s*+\[\s*+\{\s*+"(?:role|content|from|value)"'
+    rb'"(?:messages|conversations?)"\s*+:\s*+\[\s*+\{\s*+(?:"(?:role|content|from|value)"'
+    rb'|(?:"(?!role")[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[\w.+-]++)\s*+,\s*+)++"role")'
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
 _NO_TEXT = "[no text]"
@@ -121,7 +122,7 @@ class Chats:
 
         names = speakers(read)
         if names and alone:
-            people = "holds what people say, and by name none of them is an assistant"
+            people = f"holds what {len(names)} people say, and by name none of them is an assistant"
             message = f"{path}: {people}; only if one is the agent, {who_answers(names)}"
             raise BadOption("--set agent=NAME", message)
         if names:  # the other files can be read
@@ -239,14 +240,15 @@ def _trials(
             script = "\n".join(turn.question for turn in turns)
             name, key = _name(log, row)
             name = name or sample_name(turns[0].question, digest([script]))
-            used = {*_USED, *_models(log).values(), key}
+            by_model = ["model", *with_role(row, "model"), "agent_model"]
+            used = {*_USED, *_models(log).values(), key, *by_model}
             unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
             for number, turn in enumerate(turns, start=1):
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
 
-                model = turn.model or row.text("model")
+                model = turn.model or row.text(*by_model)
                 condition = model or "not named"
                 conditions.setdefault(condition, ImportedCondition(model=model))
                 # What the assistant said last; None: nothing

@@ -381,15 +381,18 @@ def test_the_time_of_a_message_is_not_its_text_and_the_first_exchange_is_shown(t
         ),
         (
             "dump.jsonl",
-            '{"id": 1, "messages": [{"type": "human", "data": {"content": "Hi you?"}},'
-            ' {"type": "ai", "data": {"content": "Hello."}}]}\n',
-            [("Hi you?", "Hello.", "not named")],
+            '{"messages": [{"type": "human", "data": {"content": "Hi?"}}, {"type": "ai", "data": {"content": "So."}}]}',
+            [("Hi?", "So.", "not named")],
         ),
         (
             "one.json",
-            '{"id": "c", "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi?"}]},'
-            ' {"id": "2", "role": "assistant", "parts": [{"type": "text", "text": "Hello."}]}]}',
-            [("Hi?", "Hello.", "not named")],
+            '{"messages": [{"id": 1, "role": "user", "content": "Hi?"}, {"id": 2, "role": "ai", "content": "So."}]}',
+            [("Hi?", "So.", "not named")],
+        ),
+        (
+            "said.txt",
+            "[12/03/2024, 10:01:11] Anna: Hi?\n[12/03/2024, 10:01:30] Bot: So.\n",
+            [("Hi?", "So.", "not named")],
         ),
         (
             "times.csv",
@@ -427,7 +430,7 @@ def test_rows_of_a_message_and_the_reply_are_chats_of_a_session_or_of_one_turn(t
     path.write_text("\n".join(row.rpartition(",")[0] for row in rows))
     made = imported("chats", tmp_path / "b", path)
     assert [sample.metadata["turn"] for sample in made.run.samples()] == [1, 1]
-    assert any("a row is a chat" in what for _, what in findings(made))
+    assert any("a row is a chat" in note for note in made.findings.notes)
 
 
 def test_times_before_unknown_names_tell_messages_and_the_speakers_are_counted(tmp_path: Path) -> None:
@@ -435,7 +438,7 @@ def test_times_before_unknown_names_tell_messages_and_the_speakers_are_counted(t
     path.write_text(
         'Ticket,Log\n1,"[2026-07-14T20:47:02Z] User 11: My lamp broke\n[2026-07-14T20:57:02Z] User 21: Send a photo"\n'
     )
-    with pytest.raises(OperatorError, match="what 2 people say.*'User 11', 'User 21'"):
+    with pytest.raises(OperatorError, match=r"what 2 people say.*'User 11', 'User 21'"):
         imported("chats", tmp_path / "a", path)
     (made,) = import_results("chats", [path], tmp_path / "b", options={"agent": "User 21"})
     assert [answer.text for answer in made.run.events_of(Answer)] == ["Send a photo"]
@@ -445,5 +448,5 @@ def test_keys_with_ids_of_speakers_tell_people(tmp_path: Path) -> None:
     path = tmp_path / "people.json"
     said = [{"senderID": who, "message": text} for who, text in (("17", "Hi you"), ("18", "Hello"), ("17", "So"))]
     path.write_text(json.dumps([{"id": "g", "msgs": said}]))
-    with pytest.raises(OperatorError, match="what 2 people say.*'17', '18'"):
+    with pytest.raises(OperatorError, match=r"what 2 people say.*'17', '18'"):
         imported("chats", tmp_path / "runs", path)

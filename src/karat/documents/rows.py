@@ -114,7 +114,7 @@ def read_rows(
 
     if name is not None:
         return _hub_rows(
-            fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, section
+            fetch(name, [*_OF_TABLES, *(f"{ending}.gz" for ending in _PACKED)]), path, section
         )
 
     ending = path.suffix.lower()
@@ -643,6 +643,11 @@ def _workbook(rows: Rows, path: Path, data: bytes, sheet: str | None = None) -> 
     read_workbook(rows, path, data, sheet=sheet)
 
 
+def _transcript(rows: Rows, path: Path, data: bytes) -> None:
+    """The whole text as one cell, to be read as a conversation."""
+    rows.add(1, {"transcript": data.decode()})
+
+
 FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
@@ -653,7 +658,9 @@ FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
     ".yml": _yaml,
     ".xlsx": _workbook,
     ".parquet": _parquet,
+    ".txt": _transcript,
 }
+_OF_TABLES = [ending for ending in FORMATS if ending != ".txt"]  # on the Hub, a text is a notice
 _NESTED = {".json": _json_list, ".yaml": _yaml, ".yml": _yaml}
 _PACKED = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 

@@ -24,6 +24,7 @@ from karat.documents.names import (
     side_of,
     speaker_and_text,
     with_role,
+    words_of,
 )
 from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
@@ -58,6 +59,7 @@ _IDS = ("conversation_id", "conversation_hash", "id")
 _NO_TEXT = "[no text]"
 _MOST_NAMED = 12  # columns in a note
 _REPLIES = ("response", "answer", "reply", "output", "completion")
+_REPLIED = (("reply",), ("response",), ("answer",))  # last words of columns
 _USED = {*_KEYS, "model", "timestamp"}
 
 
@@ -130,7 +132,10 @@ class Chats:
         message = "holds no chats: messages, or turns of a user and an assistant"
         columns = columns_of(row for _, row in read.rows)
         reading = assign(columns, door="results", file=path.name)
-        if isinstance(reading, Reading) and {"question", "answer"} <= {*reading.roles}:
+        is_read = isinstance(reading, Reading) and {"question", "answer"} <= {*reading.roles}
+        asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
+        replies = any(words_of(path)[-1:] in _REPLIED for path in columns)
+        if is_read or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
         raise bad_file(path, message)
 

@@ -91,10 +91,10 @@ def test_a_teachers_model_answer_is_offered_as_golden():
 
 
 def test_systems_may_be_texts_in_one_object_and_their_scores_beside_them():
-    rows = [{"systems": {"rag": text, "plain": text[::-1]}} for text in SAID]
+    rows: list[dict[str, object]] = [{"systems": {"rag": text, "plain": text[::-1]}} for text in SAID]
     assert [*systems_in(columns_of(rows), ["systems.rag", "systems.plain"])] == ["systems.rag", "systems.plain"]
-    rows = [{"models": {name: {"response": text, "score": 4} for name in ("xx", "yy")}} for text in SAID]
-    columns = columns_of(rows)
+    of_both = [{"models": {name: {"response": text, "score": 4} for name in ("xx", "yy")}} for text in SAID]
+    columns = columns_of(of_both)
     systems = systems_in(columns, ["models.xx.response", "models.yy.response"])
     assert scores_by_system(systems, columns, file="x") == {
         "models.xx.response": {"score": "models.xx.score"},

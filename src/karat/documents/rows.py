@@ -643,7 +643,7 @@ def _workbook(rows: Rows, path: Path, data: bytes, sheet: str | None = None) -> 
     read_workbook(rows, path, data, sheet=sheet)
 
 
-def _transcript(rows: Rows, path: Path, data: bytes) -> None:
+def _transcript(rows: Rows, _: Path, data: bytes) -> None:
     """The whole text as one cell, to be read as a conversation."""
     rows.add(1, {"transcript": data.decode()})
 

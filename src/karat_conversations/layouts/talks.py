@@ -579,11 +579,12 @@ def _in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
         for number, _, message in said:
             if not is_empty(message["content"]):
                 apart.setdefault(number, []).append(message)
-        chats = []
+        alone = []
         for number, row in rows.rows:
             beside = {key: value for key, value in row.items() if key not in spoken.values()}
-            chats.append((number, {**beside, MESSAGES: apart.get(number, [])}))
-        return _with(rows, chats, f"{note}; no column names the conversation: a row is a chat")
+            alone.append((number, {**beside, MESSAGES: apart.get(number, [])}))
+
+        return _with(rows, alone, f"{note}; no column names the conversation: a row is a chat")
 
     when = _time_column(rows, columns)
     chats, moved = _by_conversation(said, named, None, when)

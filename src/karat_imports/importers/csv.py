@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.documents.answers import (
-    Copies,
-    Repetitions,
-    condition_columns,
-    conditions_of,
-    repetition_value,
-    sample_columns,
-    says_no_error,
-)
-from karat.documents.attempts import Attempts
-from karat.documents.batches import Batch, Table
-from karat.documents.cells import dialogue
 from karat.documents.columns import (
     LOOKED_AT,
-    MISSING,
     Column,
     Row,
-    are_messages,
     cell,
     columns_of,
     is_empty,
     paths_in,
-    score_in,
     without_point,
 )
 from karat.documents.doubts import Seen, doubts, markers
-from karat.documents.factors import Factor, factors_in, like_conditions, sentence
+from karat.documents.factors import sentence
 from karat.documents.names import (
-    SAID,
     Role,
     is_measure,
     is_score_name,
@@ -62,20 +45,30 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import some_of, text_of
-from karat.hashes import Tally
-from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
+from karat.formats import some_of
+from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
-from karat.records import Metric, Reply, Usage, was_cut
+from karat.records import Metric
 from karat_imports.importers._reading import title
+from karat_imports.importers._table_trials import ROW, ARowASystem, Numbered, Trials
 from karat_imports.importers.chats import table, who_answers
 
 __all__ = ["Csv"]
 
-_TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
-_NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
-_TARGETS = ("id", "condition", "repetition", *_TEXTS, *_NUMBERS)
-_MILLISECONDS = {"ms", "millis", "milliseconds"}
+_TARGETS = (
+    *(
+        "id",
+        "question",
+        "golden",
+        "answer",
+        "condition",
+        "repetition",
+        "model",
+        "error",
+        "stop_reason",
+    ),
+    *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
+)
 _ROLES: Mapping[str, Role] = {
     "id": "id",
     "question": "question",
@@ -93,7 +86,6 @@ _ROLES: Mapping[str, Role] = {
 """Target → the role of the column that it is taken from, if `map` does not name it."""
 _TOLD: tuple[Role, ...] = ("id", "question", "golden", "answer")
 """The roles that a reading tells; each is a target too."""
-_MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
 
 
 class Csv:
@@ -168,82 +160,86 @@ class Csv:
                 findings.note(text)
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
-            columns = columns_of(row for _, row in rows.rows)
-            try:
-                chosen, systems = self._columns(path, columns, findings)
-                models = models_by_system(systems, columns)
-            except BadOption as error:
-                raise _instead(path, rows, error, self._options) from error
+            yield self._run(path, rows, findings)
 
-            _check_together(path, rows, chosen)
-            table: Iterable[tuple[int, Row]] = rows.rows
-            if systems:
-                table = _ARowASystem(rows.rows, systems, models)
-                part = "repetition" if "repetition" in table.columns else "condition"
-                named = ""
-                if models:
-                    named = f", named by {_listed([*models.values()])}"
-                findings.note(f"each column of answers is a {part}{named}: {_listed([*systems])}")
-                chosen |= table.columns
+    def _run(self, path: Path, rows: Rows, findings: Findings) -> ImportedRun:
+        columns = columns_of(row for _, row in rows.rows)
+        try:
+            chosen, systems = self._columns(path, columns, findings)
+            models = models_by_system(systems, columns)
+        except BadOption as error:
+            raise _instead(path, rows, error, self._options) from error
 
-            if not {"id", "question"} & {*chosen}:
-                table = _Numbered(table)
-                chosen["id"] = _ROW
-                findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
+        _check_together(path, rows, chosen)
+        table: Iterable[tuple[int, Row]] = rows.rows
+        if systems:
+            table = ARowASystem(rows.rows, systems, models)
+            part = "repetition" if "repetition" in table.columns else "condition"
+            named = ""
+            if models:
+                named = f", named by {_listed([*models.values()])}"
+            findings.note(f"each column of answers is a {part}{named}: {_listed([*systems])}")
+            chosen |= table.columns
 
-            metrics = {}
-            for name, column in chosen.items():
-                if name.startswith("score."):
-                    metrics[name.partition(".")[2]] = column
+        if not {"id", "question"} & {*chosen}:
+            table = Numbered(table)
+            chosen["id"] = ROW
+            findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
 
-            lower = self._lower(metrics, findings)
-            trials = _Trials(
-                f"{path.name}, {rows.unit}",
-                table,
-                chosen,
-                metrics,
-                findings,
-                named={*self._options.map},
-                no_score=self._options.no_score,
-            )
-            of_systems = {*systems, *models, *models.values()}
-            for found in systems.values():
-                of_systems |= {*found.values()}
-            used = {*chosen.values(), *trials.conditions} | of_systems
-            if findings.cluster is not None:
-                used.add(findings.cluster)
-            for text in _unsaid(columns, used, chosen.get("answer")):
-                findings.note(text)
-            seen = Seen(
-                rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
-                columns=columns,
-                roles=_roles(chosen, columns, [*systems]),
-            )
-            sure = _roles(self._options.map, columns, ())
-            for text in (*doubts(seen, named=sure), *markers(seen, known=self._options.no_score)):
-                findings.note(text)
+        metrics = {}
+        for name, column in chosen.items():
+            if name.startswith("score."):
+                metrics[name.partition(".")[2]] = column
 
-            announced = {name: (Metric(name=name, direction="lower"),) for name in sorted(lower)}
+        lower = self._lower(metrics, findings)
+        trials = Trials(
+            f"{path.name}, {rows.unit}",
+            table,
+            chosen,
+            metrics,
+            findings,
+            named={*self._options.map},
+            no_score=self._options.no_score,
+        )
+        of_systems = {*systems, *models, *models.values()}
+        for found in systems.values():
+            of_systems |= {*found.values()}
+        used = {*chosen.values(), *trials.conditions} | of_systems
+        if findings.cluster is not None:
+            used.add(findings.cluster)
+        seen = Seen(
+            rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
+            columns=columns,
+            roles=_roles(chosen, columns, [*systems]),
+        )
+        for text in self._doubted(seen, used, chosen, trials):
+            findings.note(text)
+        return ImportedRun(
+            name=title(path),
+            tool="table",
+            dataset=path.name,
+            first_row=_first_row(table, chosen),
+            metrics={name: (Metric(name=name, direction="lower"),) for name in sorted(lower)},
+            trials=trials,
+            sparse=trials.sparse,
+            distinct=trials.distinct,
+        )
 
-            condition = chosen.get("condition")
-            if condition is not None and condition not in trials.conditions:
-                findings.note(
-                    f"'{condition}' is no condition here: it is the same in all rows of a question"
-                )
-            if trials.factors:
-                findings.note(sentence(trials.conditions, trials.factors))
-            if trials.hint is not None:
-                findings.note(trials.hint)
-            yield ImportedRun(
-                name=title(path),
-                tool="table",
-                dataset=path.name,
-                first_row=_first_row(table, chosen),
-                metrics=announced,
-                trials=trials,
-                sparse=trials.sparse,
-                distinct=trials.distinct,
-            )
+    def _doubted(
+        self, seen: Seen, used: Collection[str], chosen: Mapping[str, str], trials: Trials
+    ) -> Iterator[str]:
+        """What is not read, or not certain."""
+        yield from _unsaid(seen.columns, used, chosen.get("answer"))
+        yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
+        if not self._options.no_score:
+            yield from markers(seen)
+        condition = chosen.get("condition")
+        if condition is not None and condition not in trials.conditions:
+            yield f"'{condition}' is no condition here: it is the same in all rows of a question"
+        if trials.factors:
+            yield sentence(trials.conditions, trials.factors)
+        if trials.hint is not None:
+            yield trials.hint
 
     def _lower(self, metrics: Iterable[str], findings: Findings) -> set[str]:
         """The metrics that are better when lower, by the user's word or by their names; says which,
@@ -427,7 +423,7 @@ def _unsaid(
     if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
         yield f"rows may be turns of one conversation: {alone}"
     holders = {without_point(path).rpartition(".")[0] for path in used}  # "": the row itself
-    whole = {above for path in {*used, *in_words} for above in accumulate(path.split("."), _inside)}
+    whole = {path[:at] for path in {*used, *in_words} for at in _ends_of_parts(path)}
     left = []
     for path, column in columns.items():
         above = without_point(path).rpartition(".")[0]
@@ -449,8 +445,9 @@ def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> d
     return {target: beginning(cell(row, chosen[target])) for target in targets}
 
 
-def _inside(above: str, name: str) -> str:
-    return f"{above}.{name}"
+def _ends_of_parts(path: str) -> list[int]:
+    """Where `a`, `a.b` and `a.b.c` end in `a.b.c`."""
+    return [at for at, sign in enumerate(f"{path}.") if sign == "."]
 
 
 def _is_target(name: str) -> bool:
@@ -603,397 +600,8 @@ def _beside_all(path: str, answers: Iterable[str]) -> bool:
     return not parent or all(answer.startswith(f"{parent}.") for answer in answers)
 
 
-class _ARowASystem:
-    """The rows of a table with a column of answers for each system, one row a system."""
-
-    def __init__(
-        self,
-        rows: Iterable[tuple[int, Row]],
-        systems: Mapping[str, Mapping[str, str]],
-        models: Mapping[str, str],
-    ) -> None:
-        """`models`: column of answers → the column that names the system, if rows differ in it."""
-        self._rows, self._systems, self._models = rows, systems, models
-        metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
-        words = [words_of(path) for path in systems]
-        stems = {tuple(path[:-1]) for path in words}
-        numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
-        numbered = numbered and bool(SAID & {*words[0]})  # `gpt_3` and `gpt_4` are systems
-        numbered = numbered and not models
-        self.columns = {"answer": _ANSWER, "repetition" if numbered else "condition": _SYSTEM}
-        self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
-
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        own = {*self._systems}
-        for metrics in self._systems.values():
-            own |= {*metrics.values()}
-        for number, row in self._rows:
-            shared = {name: value for name, value in row.items() if name not in own}
-            for path, metrics in self._systems.items():
-                scores = {f"{_SYSTEM} {name}": cell(row, at) for name, at in metrics.items()}
-                if self._models:
-                    name = cell(row, self._models[path])
-                else:
-                    name = path
-                yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
-
-
 _MOST_NAMED = 12  # columns in a note
 _FEW_WORDS = 6  # of which a verdict is one
-_SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"
-"""Columns of our own."""
-
-
-class _Numbered:
-    """The rows of a table with their numbers in a column."""
-
-    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        return ((number, {_ROW: number, **row}) for number, row in self._rows)
-
-
-_Group = tuple[tuple[str, ...], str | None]  # a row's sample and condition
-_Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], float | None]
-"""The reply of a row, why there is none, its scores, and its seconds."""
-
-
-class _Trials:
-    """The trials of a table, which is read several times and never kept."""
-
-    def __init__(
-        self,
-        place: str,
-        rows: Iterable[tuple[int, Row]],
-        columns: Mapping[str, str],
-        metrics: Iterable[str],
-        findings: Findings,
-        *,
-        named: Collection[str],
-        no_score: Collection[float],
-    ) -> None:
-        """`named`: the targets whose columns the user has named. `no_score`: numbers in columns of
-        scores that mean that there is none.
-        """
-        self._place, self._table = place, Table(rows)
-        self._columns, self._metrics = columns, [*metrics]
-        self._findings, self._named = findings, named
-        self._no_score = no_score
-        self._used = {*columns.values()}
-        in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
-        self._a_second = 1000 if in_milliseconds else 1
-        ids, self.conditions, may_repeat = self._grouping()
-        self.factors: tuple[Factor, ...] = ()
-        if may_repeat and _SYSTEM not in columns.values():
-            self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
-            found = tuple(factor.column for factor in self.factors)
-            self.conditions += found
-            self._used |= {*found}
-
-        self.distinct = not (may_repeat or self.conditions)
-        texts = [columns[target] for target in ("question", "golden") if target in columns]
-        self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
-        self._whole = {} if self.distinct else self._whole_keys()
-        samples = Tally()
-        groups = Tally()
-        conditions = set[str | None]()
-        for batch in () if self.distinct else self._table:
-            keys = self._keys(batch)
-            names = conditions_of(batch, self.conditions)
-            samples.update(keys)
-            conditions.update(names)
-            if self.conditions:
-                groups.update(zip(keys, names, strict=True))
-
-        self._repeated = samples.again()  # with several rows
-        # whether no question lacks a result: each has rows under each condition, and none says
-        # which repetition
-        is_complete = not self.conditions or (
-            groups.different() == samples.different() * len(conditions)
-        )
-        self.sparse = is_complete and "repetition" not in columns
-        self.hint = None
-        self._attempts = Attempts()
-        if self._repeated and "error" in columns and "repetition" not in columns:
-            for batch in self._table:
-                rows_of = zip(self._keys(batch), conditions_of(batch, self.conditions), strict=True)
-                for group, text in zip(rows_of, batch.texts(columns["error"]), strict=True):
-                    self._attempts.add(group, failed=not says_no_error(text))
-        if self._repeated:
-            used = {*self._used, *self.conditions}
-            grouping = [*self._of_one_sample, *self.conditions]
-            self.hint = like_conditions(self._table, grouping, used=used)
-
-    def __iter__(self) -> Iterator[ImportedTrial]:
-        repetitions = self._repetitions()
-        copies = Copies("row")
-        counts = Counter[_Group]()
-        first: dict[tuple[str, ...], tuple[str, str | None]] = {}
-        for batch in self._table:
-            wrong: dict[int, list[str]] = {}  # place in the batch → what cannot be read there
-            texts = self._texts(batch)
-            rows = zip(
-                self._keys(batch),
-                conditions_of(batch, self.conditions),
-                self._written_repetitions(batch, wrong),
-                texts["question"],
-                texts["golden"],
-                texts["answer"],
-                texts["started"],
-                self._results(batch, texts, wrong),
-                batch.others(self._used),
-                strict=True,
-            )
-            for at, (
-                key,
-                name,
-                written,
-                question,
-                golden,
-                answer,
-                started,
-                result,
-                rest,
-            ) in enumerate(rows):
-                if not key[0]:
-                    self._findings.lose("row without an id or a question", self._at(batch, at))
-                    continue
-
-                is_repeated = bool(self._repeated) and hash(key) in self._repeated
-                if is_repeated and answer and copies.is_copy(batch.numbers[at], batch.rows[at]):
-                    problem = "row identical to an earlier one: it counts once"
-                    self._findings.left_out(problem, self._at(batch, at))
-                    continue
-
-                group = key, name
-                reply, failure, scores, seconds = result
-                if failure is not None and self._attempts.was_repeated(group):
-                    problem = "row with an error, of a question that was asked again: an attempt"
-                    self._findings.left_out(problem, self._at(batch, at))
-                    continue
-
-                for problem in wrong.get(at, ()):
-                    self._findings.unreadable(problem, self._at(batch, at))
-                if written is None:
-                    repetition = counts.get(group, 0)
-                else:
-                    repetition = repetitions.number(*group, written)
-
-                asked = question or key[0], golden or None
-                if self._whole and not question:
-                    asked = self._asked(key)
-                if is_repeated:
-                    counts[group] += 1
-                    asked = first.setdefault(key, asked)
-
-                yield ImportedTrial(
-                    sample=key[0],
-                    question=asked[0],
-                    golden=asked[1],
-                    condition=name or "answers",
-                    repetition=repetition,
-                    reply=reply,
-                    seconds=seconds,
-                    started=started or None,
-                    failure=failure,
-                    scores=scores,
-                    metadata=rest,
-                )
-
-        most = max(counts.values(), default=0)
-        if most > _MANY and "repetition" not in self._columns:
-            self._findings.note(
-                f"up to {most} rows of one sample under one condition are taken as repetitions; if "
-                f"they are not, --map condition=COLUMN or --map id=COLUMN"
-            )
-
-    def _whole_keys(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-        """The key of a row that has an id and no question → that of the first row with both."""
-        by_text = self._of_one_sample[0] == self._columns.get("question")
-        if by_text or len(self._of_one_sample) == 1:
-            return {}
-        bare = set()
-        for batch in self._table:
-            bare |= {key for key in batch.keys(self._of_one_sample) if not any(key[1:])}
-
-        whole: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for batch in self._table if bare else ():
-            for key in batch.keys(self._of_one_sample):
-                without = (key[0], *[""] * (len(key) - 1))
-                if without != key and without in bare:
-                    whole.setdefault(without, key)
-
-        return whole
-
-    def _asked(self, key: tuple[str, ...]) -> tuple[str, str | None]:
-        """The question and the golden answer in a key."""
-        texts = dict(zip(self._of_one_sample, key, strict=True))
-        question = texts.get(self._columns.get("question", ""))
-        golden = texts.get(self._columns.get("golden", ""))
-        return question or key[0], golden or None
-
-    def _keys(self, batch: Batch) -> Sequence[tuple[str, ...]]:
-        """What tells the samples of rows apart."""
-        keys = batch.keys(self._of_one_sample)
-        if not self._whole:
-            return keys
-        return [self._whole.get(key, key) for key in keys]
-
-    def _at(self, batch: Batch, row: int) -> str:
-        return f"{self._place} {batch.numbers[row]}"
-
-    def _grouping(self) -> tuple[list[str], tuple[str, ...], bool]:
-        """The columns in which rows of one question agree, those that name the condition, and
-        whether a question may have several rows.
-        """
-        columns = self._columns
-        table = self._table
-        ids = [columns.get("id") or columns["question"]]
-        may_repeat = True
-        if "question" in columns and "id" not in self._named:
-            ids, may_repeat = sample_columns(
-                table,
-                question=columns["question"],
-                golden=columns.get("golden"),
-                id_column=columns.get("id"),
-            )
-
-        used = set()
-        for target, column in columns.items():
-            if target not in ("condition", "model"):
-                used.add(column)
-
-        if columns.get("condition") == _SYSTEM:
-            further = condition_columns(table, [_SYSTEM, *ids], used=used)
-            return ids, (_SYSTEM, *further), may_repeat
-        first = (columns["condition"],) if "condition" in self._named else ()
-        conditions = condition_columns(table, ids, used=used, first=first)
-        if conditions:
-            return ids, conditions, may_repeat
-        # what differs from question to question only is a property of questions
-        for target in ("condition", "model"):
-            if target in columns:
-                keys = {key for batch in table for key in batch.keys([columns[target]])}
-                if len(keys) == 1:
-                    return ids, (columns[target],), may_repeat
-
-        return ids, (), may_repeat
-
-    def _repetitions(self) -> Repetitions:
-        """The numbers of all repetitions that rows name."""
-        repetitions = Repetitions()
-        for batch in self._table if "repetition" in self._columns else ():
-            keys = self._keys(batch)
-            names = conditions_of(batch, self.conditions)
-            for row in zip(keys, names, self._written_repetitions(batch, {}), strict=True):
-                repetitions.add(*row)
-
-        return repetitions
-
-    def _written_repetitions(
-        self, batch: Batch, wrong: dict[int, list[str]]
-    ) -> Sequence[int | str | None]:
-        """What rows say of their repetitions; adds what cannot be read."""
-        column = self._columns.get("repetition")
-        values: list[int | str | None] = [None] * len(batch.numbers)
-        if column is None:
-            return values
-        for at, value in enumerate(batch.column(column)):
-            try:
-                values[at] = repetition_value(value, column)
-            except ValueError as error:
-                wrong[at] = [str(error)]
-
-        return values
-
-    def _texts(self, batch: Batch) -> Mapping[str, Sequence[str]]:
-        """Target → texts of rows, of every target of a text; "" where a row has none."""
-        texts: dict[str, Sequence[str]] = dict.fromkeys(_TEXTS, [""] * len(batch.numbers))
-        for target, column in self._columns.items():
-            if target in _TEXTS or target.startswith("reason."):
-                texts[target] = batch.texts(column, _text)
-
-        return texts
-
-    def _results(
-        self, batch: Batch, texts: Mapping[str, Sequence[str]], wrong: dict[int, list[str]]
-    ) -> Iterator[_Result]:
-        """What each row says was answered; adds what cannot be read."""
-        none = [None] * len(batch.numbers)
-        values = [self._numbers(batch, f"score.{name}", wrong) or none for name in self._metrics]
-        numbers = [self._numbers(batch, target, wrong) or none for target in _NUMBERS]
-        scores = []
-        for name, of_rows in zip(self._metrics, values, strict=True):
-            reasons = texts.get(f"reason.{name}", none)
-            scores.append(
-                [
-                    ImportedScore(scorer=name, values={name: value}, reasons={name: reason})
-                    for value, reason in zip(of_rows, reasons, strict=True)
-                ]
-            )
-
-        rows = zip(
-            *(texts[target] for target in ("answer", "model", "error", "stop_reason")),
-            *numbers,
-            zip(*values, strict=True) if values else none,
-            zip(*scores, strict=True) if values else none,
-            strict=True,
-        )
-        for answer, model, error, stop, read, said, dollars, took, scored, of_row in rows:
-            seconds = took
-            if took is not None:
-                seconds = took / self._a_second
-            if error and not says_no_error(error):
-                failure = ImportedFailure(cls="agent", kind="error", message=error)
-                yield None, failure, (), seconds
-            elif answer or (scored and any(value is not None for value in scored)) or was_cut(stop):
-                reply = Reply(
-                    text=answer,
-                    stop_reason=stop or None,
-                    dollars=dollars,
-                    usage=_usage(read, said),
-                    model=model or None,
-                )
-                yield reply, None, of_row or (), seconds
-            else:
-                yield None, None, (), seconds
-
-    def _numbers(
-        self, batch: Batch, target: str, wrong: dict[int, list[str]]
-    ) -> Sequence[float | None]:
-        """Numbers or verdicts in any usual spelling; None where a cell is empty. Adds what cannot
-        be read. (): there is no such column.
-        """
-        if target not in self._columns:
-            return ()
-        values = batch.column(self._columns[target])
-        numbers = [*map(score_in, values)]
-        name = target.removeprefix("score.")
-        for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
-            if number in self._no_score and name != target:
-                numbers[at] = None
-                self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
-            elif number is not None or value is None or isinstance(value, float):
-                continue
-            elif not isinstance(value, str) or value.strip().lower() not in MISSING:
-                wrong.setdefault(at, []).append(f"'{name}' is not a number")
-
-        return numbers
-
-
-def _text(value: object) -> str:
-    """A cell as text; chat messages as people read them."""
-    if isinstance(value, list) and are_messages(value):
-        return dialogue(value)
-    return text_of(value)
-
-
-def _usage(read: float | None, written: float | None) -> Usage | None:
-    if read is None and written is None:
-        return None
-    counts = [None if count is None else int(count) for count in (read, written)]
-    return Usage(input_tokens=counts[0], output_tokens=counts[1])
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -88,6 +88,7 @@ _LINES = 1_000  # written together
 _HEAD = 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes
+_WITHOUT_ANSWERS = "rows without the answers"
 _ROUNDED = 1e-3  # files round their means
 _TAKEN = 2**62 + 1  # instead of a hash: for an id that no digest has
 _LONGEST_NAME = 120  # characters of the name of a condition, scorer or metric
@@ -371,7 +372,7 @@ class _Writer:
         self._values = defaultdict[tuple[str, str, str], _Values](_Values)
         # what the files state and do not hold, or say of being incomplete
         self.missing: list[str] = []
-        self.counts = Counter(answers=0, failures=0, scores=0)
+        self.counts = Counter({"answers": 0, _WITHOUT_ANSWERS: 0, "failures": 0, "scores": 0})
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
 
@@ -613,7 +614,10 @@ class _Writer:
             seconds=trial.seconds,
             detail=bounded(trial.detail),
         )
-        self.counts["answers"] += 1
+        if self._run.answered:
+            self.counts["answers"] += 1
+        else:
+            self.counts[_WITHOUT_ANSWERS] += 1
         if trial.scores:
             rows = Counter(score.scorer for score in trial.scores)
             for score in trial.scores:

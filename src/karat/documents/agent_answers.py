@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
-from karat.documents.names import DECIDED, is_gold, joined, last_part, meanings, word_set, words_of
+from karat.documents.columns import score_in
+from karat.documents.names import (
+    DECIDED,
+    is_gold,
+    is_score_name,
+    joined,
+    last_part,
+    meanings,
+    word_set,
+    words_of,
+)
 from karat.documents.results import OF_JUDGES, names_system, same_classes, systems_in
 
 _LONG_ANSWER = 60  # characters on average; labels are shorter
+_LABEL_LENGTH = 20  # characters on average of a class
+_OFTEN = 10  # rows of each class
+_CLASSES = word_set("label labels class category")
 BARE_ANSWER = frozenset({"answer", "answers", "finalanswer", "answertext", "fullanswer"})
 BESIDE_ANSWER = word_set(
     """category class value result description intent verdict outcome topic concept title code
@@ -45,6 +59,8 @@ def answers_in_results(
         goldens = [{}]
     may_be_golden = not exact and "golden" not in file.named
     weak = [path for path in weak if joined(path) not in BESIDE_ANSWER - {"code"}]
+    agents = [path for path in agents if not _repeats_scores(file, path)]
+    weak = [path for path in weak if not _repeats_scores(file, path)]
     if "answer" in file.named:
         if may_be_golden and len(weak) == 1:
             return [{"golden": (weak[0],)}]
@@ -177,6 +193,32 @@ def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[st
     return options if any("golden" in option for option in options) else []
 
 
+def _are_labels(file: Candidates, paths: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether columns hold few classes by name and values, and no other column holds these."""
+    for path in paths:
+        column = file.free[path]
+        named = _CLASSES & {*words_of(last_part(path))}
+        few = _OFTEN * len(column.values) <= column.filled and column.mean_length <= _LABEL_LENGTH
+        shared = any(file.free[other].values & column.values for other in others)
+        if not named or not few or shared:
+            return False
+
+    return bool(paths)
+
+
+def _repeats_scores(file: Candidates, path: str) -> bool:
+    """Whether a cell is JSON with scores that the row has in columns: it is a judge's output."""
+    text = file.free[path].example
+    if not isinstance(text, str) or not text.strip().startswith("{"):
+        return False
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return False
+    alike = [key for key in said if key in file.columns and score_in(said[key]) is not None]
+    return len(alike) > 1 and any(map(is_score_name, alike))
+
+
 def _said(
     file: Candidates, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
 ) -> list[tuple[str, ...]]:
@@ -189,6 +231,10 @@ def _said(
         return [tuple(systems)]
     of_agent = [path for path in agents if not OF_JUDGES & {*words_of(last_part(path))}]
     parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
+    written = [path for path in weak if joined(path) in AGENTS_IN_RESULTS]
+    written = [path for path in written if file.free[path].mean_length > _LABEL_LENGTH]
+    if written and not goldens and _are_labels(file, of_agent, weak):
+        return [(path,) for path in written]  # somebody's classes of what was written
     if of_agent:
         return [(path,) for path in parsed or of_agent]
     said: list[tuple[str, ...]] = [(path,) for path in weak if joined(path) in AGENTS_IN_RESULTS]

@@ -24,6 +24,7 @@ from karat.hashes import HashSet, Tally
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _EMPTY = (None, "")
 _JOINED = " · "
+_FEW_SPELLINGS = 0.02  # of the questions of a file are written in two ways
 
 
 def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
@@ -75,10 +76,10 @@ def sample_columns(
     """The columns in which rows of one question agree: its id, else its text and golden answer; and
     whether several rows may agree in them.
 
-    A column of ids counts if no id has two questions, and may stand for a question that is left
-    out, as in rows of errors. Ids that differ from row to row number the
-    rows, not the questions, if questions with the same golden answer have two rows or more on
-    average.
+    A column of ids counts if no id has two questions, or few of ids with several rows each have two
+    spellings of one; it may stand for a question that is left out, as in rows of errors. Ids that
+    differ from row to row number the rows, not the questions, if questions with the same golden
+    answer have two rows or more on average.
     """
     if golden is None:
         text = [question]
@@ -97,7 +98,8 @@ def sample_columns(
         named.update(pair for pair in zip(ids, asked, strict=True) if pair[1])
 
     different = names.different()
-    if named.different() > different:
+    more = named.different() - different
+    if more > (_FEW_SPELLINGS * different if names.usual() > 1 else 0):
         return text, True
     numbers_rows = golden is not None and different == len(names) >= 2 * texts.different()
     if numbers_rows:

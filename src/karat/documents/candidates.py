@@ -34,7 +34,8 @@ _HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
 _LABEL = re.compile(r"\S{1,24}")
 _RARE = frozenset({"error", "stop_reason"})
 _RIGHT = word_set("expected true correct gold golden reference target")
-_DONE = word_set("actual predicted pred got observed generated")
+_READ = word_set("parsed extracted")
+_DONE = word_set("actual predicted pred got observed generated") | _READ
 _NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
@@ -185,9 +186,13 @@ class Candidates:
         both = [rest for rest in right if right[rest] in outer]
         others = {path for path in self.strong("answer") if self.holds_answer(path)}
         others -= {done[rest] for rest in both}
-        if len(both) == 1 and not others:
+        # what was read from an answer in words is the answer to compare
+        read = [rest for rest in both if words_of(done[rest])[0] in _READ]
+        if len(both) == 1 and (not others or read):
             self.meanings[right[both[0]]] = (Meaning("golden"),)
             self.meanings[done[both[0]]] = (Meaning("answer"),)
+            for path in others if read else ():
+                self.meanings[path] = ()
 
     def is_of_a_run(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""

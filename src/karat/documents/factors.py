@@ -48,7 +48,8 @@ def factors_in(
     found: list[Factor] = []
     for factor in _candidates(table, {*groups, *used}):
         chosen = [*groups, *(known.column for known in found)]
-        if _is_crossed(table, chosen, factor.column):
+        whole = not may_be_factor(factor.column)
+        if _is_crossed(table, chosen, factor.column, whole=whole):
             found.append(factor)
 
     all_of_them = [*groups, *(factor.column for factor in found)]
@@ -113,7 +114,9 @@ def _candidates(table: Table, used: Collection[str]) -> list[Factor]:
     """
     values: dict[str, dict[str, None]] = {}
     for column in table.columns:
-        if column not in used and not column.startswith(NO_NAME) and may_be_factor(column):
+        if column in used or column.startswith(NO_NAME):
+            continue
+        if may_be_factor(column, rarely=True):
             values[column] = {}
 
     for batch in table:
@@ -141,11 +144,18 @@ def _is_set(column: str, values: Iterable[str]) -> bool:
         counts == {str(number) for number in range(first, first + len(counts))} for first in (0, 1)
     )
     hashed = all(map(NO_WORDS.fullmatch, texts))
-    return may_be_factor(column) and not counts_up and not hashed and not any(map(repeats, texts))
+    return (
+        may_be_factor(column, rarely=True)
+        and not counts_up
+        and not hashed
+        and not any(map(repeats, texts))
+    )
 
 
-def _is_crossed(table: Table, groups: Sequence[str], column: str) -> bool:
-    """Whether nearly each group of rows has each value of the column, and as often as others."""
+def _is_crossed(table: Table, groups: Sequence[str], column: str, *, whole: bool) -> bool:
+    """Whether nearly each group of rows has each value of the column, and as often as others;
+    `whole`: each without exception.
+    """
     met, cells, values = Tally(), Tally(), Tally()
     for batch in table:
         keys, texts = batch.keys(groups), batch.texts(column)
@@ -159,10 +169,12 @@ def _is_crossed(table: Table, groups: Sequence[str], column: str) -> bool:
         return False
     counts = cells.counts()
     usual = cells.usual()
-    whole = number * values.different()
+    full = number * values.different()
     filled = counts.clip(max=usual).sum() / usual
     odd = (counts > usual).sum()
-    return bool(filled >= _NEARLY_ALL * whole and odd <= _FEW_ODD * whole)
+    if whole:
+        return bool(filled == full and not odd)
+    return bool(filled >= _NEARLY_ALL * full and odd <= _FEW_ODD * full)
 
 
 def _usual_rows(table: Table, groups: Sequence[str]) -> int:

@@ -162,7 +162,7 @@ SAID = word_set(
     """answer answers output outputs response responses text sql query reply replies completion
     completions solution solutions result label labels intent intents summary code value values
     category class program translation message content option choice letter index
-    idx patch decision"""
+    idx patch decision caption captions"""
 )
 DECIDED = word_set("choice chosen decision selection selected pick")
 """Names of what an agent chose, in files of results."""
@@ -210,7 +210,9 @@ _EXACT: dict[Role, str] = {
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid scenarioid""",
-    "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
+    "repetition": """repetition repetitionnumber trial epoch repeat run attempt iteration seed rep
+        repetitionidx repetitionindex trialidx trialindex trialnumber runidx runindex runnumber
+        repeatidx repeatindex epochidx attemptidx attemptnumber iterationidx repidx""",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
         promptstyle prompttype backend arm treatment approach
@@ -255,6 +257,7 @@ _SCORES = word_set(
     scores success passed pass reward acc exactmatch em f1 similarity rouge rouge1 rouge2 rougel
     bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
     hallucination bias toxicity falserefusal wer cer perplexity loss semanticsimilarity
+    adequacy conciseness informativeness
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
     judgment followallinstructions overall verified"""
 )
@@ -266,7 +269,7 @@ _SCORE_ENDS = word_set(
 _SCORE_STARTS = word_set("score recall precision ndcg mrr hit hits pass success judge valid")
 _QUALITIES = word_set(
     """faithfulness groundedness relevance relevancy coherence fluency similarity helpfulness
-    completeness hallucination"""
+    completeness hallucination adequacy conciseness informativeness"""
 )
 _RATERS = word_set("rater annotator reviewer grader evaluator")
 """Who judges, where a number follows: `rater1`."""
@@ -322,9 +325,11 @@ _PERSONS = word_set(
 _OF_PERSONS = ("particip", "partecip", "person")
 _NO_FACTORS = _REPEATS | word_set(
     """date day time timestamp datetime hour started created updated hash checksum file filename
-    path url index idx row line rank position place turn step round chunk page count length tokens
+    path url index idx row line
     confidence metric metrics criterion dimension aspect winner preferred chosen best correct"""
 )
+_RARELY_FACTORS = word_set("rank position place turn step round chunk page count length tokens")
+"""Words of names whose values are rarely set, such as that of a chunk, unlike its size."""
 """Words of names whose values no experimenter sets, or that part what one answer is judged by."""
 _OF_ANSWERS: frozenset[Role] = frozenset(
     (
@@ -625,12 +630,16 @@ def repeats(name: str) -> bool:
     return bool(_REPEATS & {*words_of(name)})
 
 
-def may_be_factor(path: str) -> bool:
+def may_be_factor(path: str, *, rarely: bool = False) -> bool:
     """Whether the name of a column leaves open that an experimenter set its values: it is not of
     a repetition, a person, a time or a place, and of nothing that is said of an answer.
+
+    `rarely`: also for names of what is rarely set.
     """
     words = {*words_of(last_part(path))}
     if words & _NO_FACTORS or names_persons(path):
+        return False
+    if words & _RARELY_FACTORS and not rarely:
         return False
     if side_of(last_part(path)) == "assistant":
         return True

@@ -129,7 +129,7 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
     answered = any("answer" in golden for golden in goldens) or "answer" in file.named
     if not questions and goldens and (answered or file.door == "dataset"):
         used = {path for golden in goldens for paths in golden.values() for path in paths}
-        used |= {path for path in texts if joined(path) in _CLASSES}
+        used |= {path for path in texts if joined(path) in _CLASSES or _is_copy(file, path, used)}
         may_ask = dict.fromkeys([*texts, *sentences(file.columns, "question")])
         offers = [path for path in may_ask if path not in used]
         questions += [{"question": paths} for paths in _bodies(offers)]
@@ -191,6 +191,14 @@ def _bodies(paths: Collection[str]) -> list[tuple[str, ...]]:
     if heads and bodies:
         return [(heads[0], bodies[0])]
     return []
+
+
+def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
+    """Whether a column says nothing that others do not say: the better of two answers."""
+    said = set[str]()
+    for other in others:
+        said |= file.columns[other].values
+    return bool(said) and path not in others and file.columns[path].values <= said
 
 
 def _may_be_found(file: Candidates, path: str) -> bool:

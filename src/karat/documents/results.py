@@ -42,6 +42,7 @@ _FORMS = word_set(
 """Words that tell forms of one answer, its parts or its judges apart, not the systems that gave it.
 """
 OF_JUDGES = word_set("judge grader evaluator")
+_LONG = 20  # characters on average; labels, of which several systems give the same, are shorter
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
@@ -154,16 +155,37 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             families.setdefault((depth, ""), {})[path] = words
 
     best: dict[str, tuple[str, ...]] = {}
-    for (kind, head), family in sorted(families.items(), key=lambda item: _depth(item[1])):
+    for (kind, head), found in sorted(families.items(), key=_by_depth_and_head):
+        family = _without_copies(columns, found)
         different = len({*family.values()}) == len(family) > 1
         if kind.startswith("first") and head in _PREDICTED and not _answer_alike(columns, family):
             continue
         generic = all({*words} <= _GENERIC for words in family.values())
         deeper = bool(best) and _depth(family) > _depth(best)
-        if different and not generic and not deeper and len(family) > len(best):
+        # `gpt_answer` and `bert_answer` before `gpt_flipped` and `gpt_perturbed`
+        says_less = bool(best) and not head
+        if different and not generic and not deeper and not says_less and len(family) > len(best):
             best = family
 
     return best
+
+
+def _without_copies(
+    columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """A family without a column of texts that are all in the others, such as the better one."""
+    kept = dict(family)
+    for path in reversed([*family]):
+        others = set[str]()
+        for other in kept:
+            if other != path:
+                others |= columns[other].values
+
+        own = columns[path]
+        if len(kept) > 2 and own.mean_length > _LONG and own.values and own.values <= others:
+            del kept[path]
+
+    return kept
 
 
 def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]) -> bool:
@@ -178,6 +200,13 @@ def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str,
             right |= column.values
 
     return bool(right) and all(columns[path].values & right for path in family)
+
+
+def _by_depth_and_head(
+    family: tuple[tuple[str, str], Mapping[str, tuple[str, ...]]],
+) -> tuple[int, bool]:
+    (_, head), paths = family
+    return _depth(paths), not head
 
 
 def _depth(paths: Iterable[str]) -> int:

@@ -21,7 +21,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if not isinstance(document, Mapping):
         return {}
     rows = _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
-    rows = rows or _rows_under_names(document)
+    rows = rows or _rows_under_names(document) or _best_by_id(document)
     if rows:
         return {"": rows}
     found: dict[str, list[Any]] = {}
@@ -55,7 +55,7 @@ def rows_of(item: Any) -> list[dict[str, Any]]:
 
 def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> list[str]:
     """The names of the tables whose columns speak most of questions and answers; of `results`,
-    then of scores and ids.
+    first of what an agent answered to questions, last of scores and ids.
     """
     scored = {}
     for name, rows in tables.items():
@@ -63,9 +63,13 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
         first = next((row for row in rows if isinstance(row, Mapping)), {})
         for key in first if results else ():
             judged += is_score_name(key) or key.casefold().endswith("id")
-        scored[name] = _speaks(rows), judged
+        said = _speaks(rows)
+        answered = (
+            results and said >= _ASKS and any(Meaning("answer") in meanings(k) for k in first)
+        )
+        scored[name] = answered, said, judged
 
-    most = max(scored.values(), default=(0, 0))
+    most = max(scored.values(), default=(False, 0, 0))
     return [name for name, score in scored.items() if score == most]
 
 
@@ -199,6 +203,9 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     said = any(isinstance(value, (str, list)) for entry in entries[:5] for value in entry.values())
     are_means = not said and not _are_numbered(document) and len(entries) < _FEW
+    parallel = _parallel_lists(entries)
+    if parallel and len(entries) < _FEW and not _are_numbered(document):
+        return _rows_of_arms(document, parallel)
     rows = []
     for key, entry in document.items():
         name = "id" if "id" not in entry else "key"
@@ -207,6 +214,61 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append({name: key, **entry})
 
     return rows
+
+
+def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Keys of lists that are equally long in each entry, of which one holds answers or scores:
+    `responses` and `scores`.
+    """
+    found = []
+    for key in entries[0]:
+        cells = [entry.get(key) for entry in entries]
+        if all(isinstance(cell, list) and len(cell) > 1 and _is_plain(cell) for cell in cells):
+            found.append(key)
+
+    lengths = [{len(entry[key]) for key in found} for entry in entries]
+    said = any(Meaning("golden", weak=True) in meanings(key) for key in found)
+    judged = any(map(is_score_name, found))
+    return found if all(len(of) == 1 for of in lengths) and said and judged else []
+
+
+def _is_plain(cells: Sequence[object]) -> bool:
+    return all(isinstance(cell, (str, int, float, type(None))) for cell in cells)
+
+
+def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of an object whose keys are conditions with lists: a position is an item."""
+    rows = []
+    for key, entry in document.items():
+        shared = {name: value for name, value in entry.items() if name not in lists}
+        cells = zip(*(entry[name] for name in lists), strict=True)
+        for number, values in enumerate(cells, start=1):
+            row = {"condition": key, "item": number, **dict(zip(lists, values, strict=True))}
+            rows.append({**row, **shared})
+
+    return rows
+
+
+def _best_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The first answer to each question of an object whose keys are ids, with what else a model
+    thought likely: `{"q1": [{"text": …, "probability": 0.9}, …], "q2": …}`.
+    """
+    lists = [*document.values()]
+    if len(lists) < 2 or not all(isinstance(value, list) and value for value in lists):
+        return []
+    parts = [part for value in lists for part in value]
+    if not all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in parts):
+        return []
+    if not all(_LIKELY & {*part} for part in parts) or any(map(are_messages, lists)):
+        return []
+    rows = []
+    for key, (first, *others) in document.items():
+        rows.append({"question_id": key, **first, "other_candidates": others})
+
+    return rows
+
+
+_LIKELY = frozenset({"probability", "prob", "logit", "start_logit", "logprob", "confidence"})
 
 
 def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:

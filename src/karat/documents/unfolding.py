@@ -51,7 +51,8 @@ def unfolded(rows: Rows) -> Rows:
     if written:
         rows = _changed(rows, _with_objects(rows.rows, written))
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
-    for name in first[0]:
+    together = _answers_and_scores(first)
+    for name in () if together else first[0]:
         cells = [row.get(name) for row in first]
         if all(_are_metrics(cell) for cell in cells):
             rows = _changed(rows, _with_metrics(rows.rows, name))
@@ -67,7 +68,6 @@ def unfolded(rows: Rows) -> Rows:
         note = f"each entry of {some_of(settings)} is a row, and its column the condition"
         return _changed(rows, _a_row_a_setting(rows.rows, settings), note)
 
-    together = _answers_and_scores(first)
     if together:
         note = f"each entry of {some_of(together)} is a row"
         return _changed(rows, _a_row_an_entry(rows.rows, together), note)
@@ -198,7 +198,7 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
     """Columns with a list of answers and as many scores in every row: `pred` and `score`."""
     lists = [name for name in first[0] if all(_is_list(row.get(name)) for row in first)]
     for answer in lists:
-        if Meaning("answer") not in meanings(answer):
+        if Meaning("answer") not in meanings(answer) and "".join(words_of(answer)) not in _TEXTS:
             continue
         alike = [name for name in lists if all(len(row[name]) == len(row[answer]) for row in first)]
         if any(is_score_name(name) for name in alike):

@@ -20,13 +20,14 @@ from karat.documents.cells import dialogue
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
 from karat.documents.factors import Factor, factors_in, like_conditions
 from karat.documents.names import SAID, words_of
-from karat.formats import text_of
+from karat.formats import excerpt, some_of, text_of
 from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedScore, ImportedTrial
 from karat.records import Reply, Usage, was_cut
 
 _SYSTEM, _ANSWER, ROW = "karat system", "karat answer", "karat row"
 """Columns of our own."""
+OWN = (_SYSTEM, _ANSWER, ROW)
 _TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 _NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
@@ -108,6 +109,7 @@ class Trials:
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
         ids, self.conditions, may_repeat = self._grouping()
+        self.ids = tuple(ids)
         self.factors: tuple[Factor, ...] = ()
         if may_repeat and _SYSTEM not in columns.values():
             self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
@@ -233,10 +235,15 @@ class Trials:
             )
 
     def _whole_keys(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-        """The key of a row that has an id and no question → that of the first row with both."""
+        """The key of a row that has an id and no question → that of the first row with both; that
+        of a question in another spelling → that of the first row with its id.
+        """
         by_text = self._of_one_sample[0] == self._columns.get("question")
         if by_text or len(self._of_one_sample) == 1:
             return {}
+        spelled = self._spellings()
+        if spelled:
+            return spelled
         bare = set()
         for batch in self._table:
             bare |= {key for key in batch.keys(self._of_one_sample) if not any(key[1:])}
@@ -249,6 +256,36 @@ class Trials:
                     whole.setdefault(without, key)
 
         return whole
+
+    def _spellings(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+        """The keys of ids that were found by name and have several questions → the first key of
+        each. Notes them.
+        """
+        column = self._columns.get("id")
+        if self._of_one_sample[0] != column or "id" in self._named:
+            return {}
+        ids, pairs = Tally(), Tally()
+        for batch in self._table:
+            keys = batch.keys(self._of_one_sample)
+            ids.update(key[0] for key in keys)
+            pairs.update(key[:2] for key in keys if key[1])
+
+        if pairs.different() <= ids.different():
+            return {}
+        first: dict[str, tuple[str, ...]] = {}
+        found: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for batch in self._table:
+            for key in batch.keys(self._of_one_sample):
+                earlier = first.setdefault(key[0], key)
+                if earlier != key and earlier[2:] == key[2:]:
+                    found[key] = earlier
+
+        for key, earlier in [*found.items()][:1]:
+            self._findings.note(
+                f"'{column}' {key[0]} has several questions, of which the first counts: "
+                f"{some_of([excerpt(text, 60) for text in (earlier[1], key[1])])}"
+            )
+        return found
 
     def _asked(self, key: tuple[str, ...]) -> tuple[str, str | None]:
         """The question and the golden answer in a key."""

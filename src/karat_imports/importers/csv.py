@@ -50,7 +50,7 @@ from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
 from karat_imports.importers._reading import title
-from karat_imports.importers._table_trials import ROW, ARowASystem, Numbered, Trials
+from karat_imports.importers._table_trials import OWN, ROW, ARowASystem, Numbered, Trials
 from karat_imports.importers.chats import table, who_answers
 
 __all__ = ["Csv"]
@@ -109,6 +109,9 @@ class Csv:
         )
         lower_is_better: list[str] = Field(
             default=[], description="metrics for which lower is better"
+        )
+        higher_is_better: list[str] = Field(
+            default=[], description="metrics for which higher is better, whatever their names"
         )
         no_score: list[float] = Field(
             default=[], description="numbers that mean that there is no score, such as -1"
@@ -191,7 +194,6 @@ class Csv:
             if name.startswith("score."):
                 metrics[name.partition(".")[2]] = column
 
-        lower = self._lower(metrics, findings)
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -201,10 +203,16 @@ class Csv:
             named={*self._options.map},
             no_score=self._options.no_score,
         )
+        by_name = self._found_by_name(chosen, trials)
+        if by_name:
+            findings.note(f"columns found by their names: {', '.join(by_name)}")
+        lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
         of_systems = {*systems, *models, *models.values()}
         for found in systems.values():
             of_systems |= {*found.values()}
         used = {*chosen.values(), *trials.conditions} | of_systems
+        if chosen.get("id") not in trials.ids:
+            used -= {chosen.get("id", "")} - {chosen.get("condition")}
         if findings.cluster is not None:
             used.add(findings.cluster)
         seen = Seen(
@@ -221,9 +229,21 @@ class Csv:
             first_row=_first_row(table, chosen),
             metrics={name: (Metric(name=name, direction="lower"),) for name in sorted(lower)},
             trials=trials,
+            answered="answer" in chosen,
             sparse=trials.sparse,
             distinct=trials.distinct,
         )
+
+    def _found_by_name(self, chosen: Mapping[str, str], trials: Trials) -> list[str]:
+        """Each target whose column the user has not named, and that is used."""
+        found = []
+        for target, column in chosen.items():
+            named = target in self._options.map or target == column
+            if named or column.startswith(OWN) or (target == "id" and column not in trials.ids):
+                continue
+            found.append(f"{target}={column}")
+
+        return found
 
     def _doubted(
         self, seen: Seen, used: Collection[str], chosen: Mapping[str, str], trials: Trials
@@ -241,19 +261,29 @@ class Csv:
         if trials.hint is not None:
             yield trials.hint
 
-    def _lower(self, metrics: Iterable[str], findings: Findings) -> set[str]:
+    def _lower(self, metrics: Mapping[str, Column | None], findings: Findings) -> set[str]:
         """The metrics that are better when lower, by the user's word or by their names; says which,
-        and which are only assumed to be better when higher.
+        and which are only assumed to be better when higher. `metrics`: with their columns.
 
         Raises BadOption for a metric that there is not.
         """
-        lower = set(self._options.lower_is_better)
-        if unknown := lower - set(metrics):
-            raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
+        lower, higher = {*self._options.lower_is_better}, {*self._options.higher_is_better}
+        for option, names in (("lower", lower), ("higher", higher)):
+            if unknown := names - set(metrics):
+                raise BadOption(
+                    f"--set {option}_is_better", f"no metric is called '{min(unknown)}'"
+                )
+        if both := lower & higher:
+            raise BadOption("--set higher_is_better", f"'{min(both)}' is better when lower, too")
         assumed = []
-        for name in metrics:
+        for name, column in metrics.items():
             by_name = lower_is_better(name)
-            if by_name and name not in lower:
+            if name in higher:
+                continue
+            if by_name and column is not None and column.is_judgement and name not in lower:
+                said = some_of(sorted(column.values))
+                findings.note(f"'{name}' holds {said}: better when higher, whatever its name")
+            elif by_name and name not in lower:
                 lower.add(name)
                 findings.note(f"'{name}' is better when lower, by its name")
             elif by_name is None and name not in lower:
@@ -326,13 +356,6 @@ class Csv:
                 left = _listed([found.pop(name) for name in of_rows])
                 findings.note(f"not taken, as it judges no single answer of its row: {left}")
 
-        taken_by_name = []
-        for target, column in found.items():
-            if target not in (*chosen, column) and not (systems and target == "answer"):
-                taken_by_name.append(f"{target}={column}")
-
-        if taken_by_name:
-            findings.note(f"columns found by their names: {', '.join(taken_by_name)}")
         return found | chosen, systems
 
 

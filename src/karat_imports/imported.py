@@ -88,7 +88,6 @@ _LINES = 1_000  # written together
 _HEAD = 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes
-_WITHOUT_ANSWERS = "rows without the answers"
 _ROUNDED = 1e-3  # files round their means
 _TAKEN = 2**62 + 1  # instead of a hash: for an id that no digest has
 _LONGEST_NAME = 120  # characters of the name of a condition, scorer or metric
@@ -158,6 +157,10 @@ def import_results(
     imported: list[Imported] = []
     empty: list[tuple[str, BadDataset]] = []
     findings = Findings(cluster=cluster)  # the importer's; each run takes what was found on its way
+    for path in files if format_name == Csv.listed_as else ():
+        other = format_of(path)
+        if other is not None:
+            findings.note(f"{path.name}: `karat import {other}` reads files of its format")
     for number, run in enumerate(importer.runs(files, findings)):
         source = {
             "format": format_name,
@@ -343,6 +346,7 @@ class _Writer:
 
     def __init__(self, run: ImportedRun, findings: Findings, cluster: str | None) -> None:
         self._run = run
+        self._answers = "answers" if run.answered else "rows without the answers"
         self._findings = findings
         self._codec = Codec()
         self._cluster = cluster
@@ -372,7 +376,7 @@ class _Writer:
         self._values = defaultdict[tuple[str, str, str], _Values](_Values)
         # what the files state and do not hold, or say of being incomplete
         self.missing: list[str] = []
-        self.counts = Counter({"answers": 0, _WITHOUT_ANSWERS: 0, "failures": 0, "scores": 0})
+        self.counts = Counter({self._answers: 0, "failures": 0, "scores": 0})
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
 
@@ -614,10 +618,7 @@ class _Writer:
             seconds=trial.seconds,
             detail=bounded(trial.detail),
         )
-        if self._run.answered:
-            self.counts["answers"] += 1
-        else:
-            self.counts[_WITHOUT_ANSWERS] += 1
+        self.counts[self._answers] += 1
         if trial.scores:
             rows = Counter(score.scorer for score in trial.scores)
             for score in trial.scores:

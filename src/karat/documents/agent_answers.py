@@ -9,6 +9,7 @@ from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Tak
 from karat.documents.columns import score_in
 from karat.documents.names import (
     DECIDED,
+    holds_scores,
     is_gold,
     is_score_name,
     joined,
@@ -223,7 +224,10 @@ def _said(
     file: Candidates, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """What may be the agent's answer: several columns together if each is a system's."""
-    candidates = [path for path in file.free if file.holds_answer(path)]
+    candidates = []
+    for path in file.free:
+        if file.holds_answer(path) and not holds_scores(path):
+            candidates.append(path)
     systems = systems_in(file.free, candidates)
     # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's
     others = {path for path in agents if file.holds_answer(path)} - {*systems}
@@ -247,7 +251,9 @@ def _said(
     if not said and joins:
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:
-        classes = same_classes(file.free, goldens[0])
+        classes = same_classes(
+            {path: file.free[path] for path in (*candidates, *goldens)}, goldens[0]
+        )
         return [tuple(classes)] if classes else []
 
     return said

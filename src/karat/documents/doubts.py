@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from shlex import quote
+from statistics import correlation
 
 import msgspec
 
@@ -15,8 +17,10 @@ from karat.documents.columns import VERDICTS, Column, cell, number_in
 from karat.documents.names import (
     Meaning,
     Role,
+    is_measure,
     is_score_name,
     last_part,
+    lower_is_better,
     meanings,
     word_set,
     words_of,
@@ -27,6 +31,7 @@ _FEWEST = 5  # rows from which values say something
 _MOST, _MANY, _TENTH, _FEW = 0.9, 0.5, 0.1, 0.03  # shares of rows
 _BELOW = {-1: 100, -99: 100, -999: 100, 99: 10, 999: 100}
 """Numbers that may mean that there is no score → the most that the others are then."""
+_RISES = 0.3  # from which correlation two scores rise together
 _SHORT = 40  # characters of a label
 _SHOWN = 50  # characters of a value in a sentence
 _ROWS_OF_MEANS = 40
@@ -295,6 +300,43 @@ def _properties(seen: Seen) -> Iterator[str]:
             yield (
                 f"'{column.path}' is taken as a score and holds {brief(low)} to {brief(high)}: it "
                 f"may be a property"
+            )
+
+
+def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each metric in `lower` (column → metric, better when lower by its name) that
+    is high where the scores beside it are: then it may count the absence of what it names.
+    """
+    said = set[str]()
+    for path, metric in lower.items():
+        if path not in seen.columns or metric in said:
+            continue
+        first = words_of(last_part(path))[:-1]
+        own = [*map(number_in, seen.texts(path))]
+        rising, all_of_them = [], 0
+        for other in seen.columns:
+            known = lower_is_better(other) is False or is_score_name(other)
+            beside = words_of(last_part(other))[: len(first)] == first and other not in lower
+            if not known or not beside or is_measure(words_of(other)):
+                continue
+            others = [*map(number_in, seen.texts(other))]
+            xs, ys = [], []
+            for one, value in zip(own, others, strict=True):
+                if one is not None and value is not None:
+                    xs.append(one)
+                    ys.append(value)
+            if len(xs) < 2 * _FEWEST or len({*xs}) < 2 or len({*ys}) < 2:
+                continue
+            all_of_them += 1
+            if correlation(xs, ys) > _RISES:
+                rising.append(other)
+
+        if 2 * len(rising) > all_of_them:
+            said.add(metric)
+            option = quote(f"higher_is_better=[{metric}]")
+            yield (
+                f"'{path}' is high where {some_of(rising)} is, though less is better by its name: "
+                f"if it says how free of it an answer is, --set {option}"
             )
 
 

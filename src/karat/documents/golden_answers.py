@@ -14,7 +14,14 @@ from karat.documents.candidates import (
     is_in_answer,
 )
 from karat.documents.columns import outermost
-from karat.documents.names import criterion_type, joined, last_part, word_set, words_of
+from karat.documents.names import (
+    criterion_type,
+    holds_scores,
+    joined,
+    last_part,
+    word_set,
+    words_of,
+)
 from karat.documents.shapes import right_letters
 
 _SURE_GOLDEN = word_set(
@@ -36,7 +43,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if not exact and not any(file.holds_answer(path) for path in weak if "." not in path):
         exact = file.inside("golden")
     if file.door == "results":
-        exact = [path for path in exact if not is_in_answer(path)]
+        exact = [path for path in exact if not is_in_answer(path) and not holds_scores(path)]
         weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
         if not agents:
             agents = outermost(path for path in file.inside("answer") if is_in_answer(path))

@@ -325,10 +325,10 @@ _PERSONS = word_set(
 _OF_PERSONS = ("particip", "partecip", "person")
 _NO_FACTORS = _REPEATS | word_set(
     """date day time timestamp datetime hour started created updated hash checksum file filename
-    path url index idx row line
+    path url index idx row line rank position place turn step round
     confidence metric metrics criterion dimension aspect winner preferred chosen best correct"""
 )
-_RARELY_FACTORS = word_set("rank position place turn step round chunk page count length tokens")
+_RARELY_FACTORS = word_set("chunk page count length tokens")
 """Words of names whose values are rarely set, such as that of a chunk, unlike its size."""
 """Words of names whose values no experimenter sets, or that part what one answer is judged by."""
 _OF_ANSWERS: frozenset[Role] = frozenset(

@@ -4,9 +4,10 @@ them to a dataset, and one column of answers a system.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from karat.documents.columns import Column, without_point
+from karat.documents.columns import Column, Row, cell, number_in, without_point
 from karat.documents.names import (
     ADDED,
     SAID,
@@ -16,9 +17,12 @@ from karat.documents.names import (
     is_score_name,
     last_part,
     meanings,
+    names_persons,
+    repeats,
     word_set,
     words_of,
 )
+from karat.formats import text_of
 
 _JUDGED_BY_NAME = ("score", "metadata", "condition")  # roles beside which a word of judgement wins
 _NOT_JUDGED = word_set("label labels class answer answers prediction predicted pred")
@@ -42,6 +46,15 @@ _FORMS = word_set(
 """Words that tell forms of one answer, its parts or its judges apart, not the systems that gave it.
 """
 OF_JUDGES = word_set("judge grader evaluator")
+_COUNTED = word_set(
+    """ratio rate depth step turn rank k top year age position seed words chars characters
+    difficulty probability prob confidence uncertain needs review"""
+)
+_POINTS = word_set("points point marks mark nota notas punkte puntos pontos")
+_TOPS = (1, 5, 10, 100)
+_MOST_LIKE_SCORES = 6
+_CODED = word_set("numeric num number code value score int encoded")
+_FEW_CODES = 10
 _LONG = 20  # characters on average; labels, of which several systems give the same, are shorter
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
@@ -91,6 +104,60 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
     ]
 
 
+def like_scores(
+    columns: Mapping[str, Column], paths: Iterable[str], used: Iterable[str]
+) -> list[str]:
+    """The first of these columns that hold values as recognized scores in `used` do, beside them:
+    the same two words, or numbers on the same scale; or that have a usual name for points.
+    """
+    judged = {*score_columns(columns)} & {*used}
+    scales = {(path.rpartition(".")[0], _scale(columns[path])) for path in judged}
+    scales -= {scale for scale in scales if scale[1] is None}
+    found = []
+    for path in paths:
+        words = words_of(last_part(path))
+        column = columns[path]
+        counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words))
+        if not column.is_scored or counted or len(column.values) < 2:
+            continue
+        known = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        points = _POINTS & {*words} and column.is_numeric
+        beside = (path.rpartition(".")[0], _scale(column)) in scales
+        if points or (beside and known <= {"score", "metadata"}):
+            found.append(path)
+
+    return found[:_MOST_LIKE_SCORES]
+
+
+def _scale(column: Column) -> str | int | None:
+    """On what a column's values are: two words or signs, or the top of a scale from 0; None: on no
+    usual scale.
+    """
+    if column.flags == column.filled and len(column.values) == 2:
+        return " ".join(sorted(value.casefold() for value in column.values))
+    numbers = [number for number in map(number_in, column.values) if number is not None]
+    if not numbers or min(numbers) < 0 or len(numbers) < len(column.values):
+        return None
+    return next((top for top in _TOPS if max(numbers) <= top), None)
+
+
+def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
+    """Columns of numbers that stand for the few words of another: `label_numeric` for `label`; and
+    which number stands for which word.
+    """
+    found = []
+    for number, column in columns.items():
+        *words, last = words_of(number) or ("",)
+        text = next((path for path in columns if words and words_of(path) == tuple(words)), None)
+        if text is None or last not in _CODED or not column.numbers or not columns[text].texts:
+            continue
+        pairs = {(text_of(cell(row, number)), text_of(cell(row, text))) for row in rows}
+        if 1 < len(pairs) == len({pair[0] for pair in pairs}) <= _FEW_CODES:
+            found.append((number, text, ", ".join(map(" ".join, sorted(pairs)))))
+
+    return found
+
+
 def joining_id(columns: Mapping[str, Column]) -> str | None:
     """The column with the ids of the rows of a file without questions; None: there is none, or
     not one alone.
@@ -110,6 +177,11 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
         plain = 2 * column.filled > column.rows and not column.lists + column.objects
         if plain and (identifies or numbers_items):
             named.append(path)
+
+    # `sample_idx` beside `prompt_id` numbers the samples of a prompt
+    numbers = [path for path in named if repeats(path) and words_of(path)[-1] in _NUMBERS]
+    if len(numbers) < len(named):
+        named = [path for path in named if path not in numbers]
 
     items = [
         path for path in named if words_of(path)[0] in (*_OF_ITEMS, "id", "qid", "uid", "uuid")
@@ -264,6 +336,26 @@ def scores_by_system(
     for path, metrics in found.items():
         of_two[path] = {name: column for name, column in metrics.items() if counts[name] > 1}
     return of_two
+
+
+def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
+    """System → metric → column, if columns of scores without answers differ by the name of a system
+    before the same metrics: `LLM Faithfulness` and `RAG Faithfulness`. Empty: they do not.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for path in scores:
+        first, *_ = words_of(last_part(path)) or ("",)
+        name, metric = last_part(path)[: len(first)], last_part(path)[len(first) :]
+        found.setdefault(name, {})[metric.strip(" _-")] = path
+
+    known = _SYSTEMS | {"llm"}
+    named = [name for name in found if name.casefold() in known]
+    counts = Counter(metric for name in named for metric in found[name])
+    shared = [metric for metric, number in counts.items() if metric and number == len(named)]
+    if len(named) < 2 or not shared:
+        return {}
+    named.sort(key=lambda name: scores.index(found[name][shared[0]]))
+    return {name: {metric: found[name][metric] for metric in shared} for name in named}
 
 
 def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> dict[str, str]:

@@ -19,8 +19,8 @@ from karat.documents.batches import Batch, Table
 from karat.documents.cells import dialogue
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
 from karat.documents.factors import Factor, factors_in, like_conditions
-from karat.documents.names import SAID, words_of
-from karat.formats import excerpt, some_of, text_of
+from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
+from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedScore, ImportedTrial
 from karat.records import Reply, Usage, was_cut
@@ -31,6 +31,9 @@ OWN = (_SYSTEM, _ANSWER, ROW)
 _TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 _NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
+_NUMBERING = word_set("idx index no nr number num")
+_TIMES = word_set("date day time timestamp datetime hour started created updated")
+_FEW_DOUBLED = 0.05  # of the questions under a condition
 _MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
 
 
@@ -42,8 +45,12 @@ class ARowASystem:
         rows: Iterable[tuple[int, Row]],
         systems: Mapping[str, Mapping[str, str]],
         models: Mapping[str, str],
+        *,
+        answered: bool,
     ) -> None:
-        """`models`: column of answers → the column that names the system, if rows differ in it."""
+        """`models`: column of answers → the column that names the system, if rows differ in it.
+        `answered`: whether systems are named by their columns of answers, and not only have scores.
+        """
         self._rows, self._systems, self._models = rows, systems, models
         metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
         words = [words_of(path) for path in systems]
@@ -51,7 +58,9 @@ class ARowASystem:
         numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
         numbered = numbered and bool(SAID & {*words[0]})  # `gpt_3` and `gpt_4` are systems
         numbered = numbered and not models
-        self.columns = {"answer": _ANSWER, "repetition" if numbered else "condition": _SYSTEM}
+        self.columns = {"repetition" if numbered else "condition": _SYSTEM}
+        if answered:
+            self.columns["answer"] = _ANSWER
         self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
@@ -102,7 +111,8 @@ class Trials:
         scores that mean that there is none.
         """
         self._place, self._table = place, Table(rows)
-        self._columns, self._metrics = columns, [*metrics]
+        self._columns: Mapping[str, str] = columns
+        self._metrics = [*metrics]
         self._findings, self._named = findings, named
         self._no_score = no_score
         self._used = {*columns.values()}
@@ -118,6 +128,18 @@ class Trials:
             self._used |= {*found}
 
         self.distinct = not (may_repeat or self.conditions)
+        self.numbered: tuple[str, ...] = ()  # the column with repetitions, if values tell it
+        self._parted_by: str | None = None
+        self._parted = set[str]()  # ids of several samples
+        if may_repeat and "repetition" not in columns:
+            found_repetition = self._numbered_by(ids)
+            if found_repetition is not None:
+                self._columns = columns = {**columns, "repetition": found_repetition}
+                self._used.add(found_repetition)
+                self.numbered = (found_repetition,)
+                findings.note(f"'{found_repetition}' numbers the repetitions")
+            else:
+                self._part_doubled(ids)
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
         self._whole = {} if self.distinct else self._whole_keys()
@@ -138,7 +160,7 @@ class Trials:
         is_complete = not self.conditions or (
             groups.different() == samples.different() * len(conditions)
         )
-        self.sparse = is_complete and "repetition" not in columns
+        self.sparse = is_complete and "repetition" not in self._columns
         self.hint = None
         self._attempts = Attempts()
         if self._repeated and "error" in columns and "repetition" not in columns:
@@ -206,7 +228,7 @@ class Trials:
                 else:
                     repetition = repetitions.number(*group, written)
 
-                asked = question or key[0], golden or None
+                asked = question or self._name(key), golden or None
                 if self._whole and not question:
                     asked = self._asked(key)
                 if is_repeated:
@@ -214,7 +236,7 @@ class Trials:
                     asked = first.setdefault(key, asked)
 
                 yield ImportedTrial(
-                    sample=key[0],
+                    sample=self._name(key),
                     question=asked[0],
                     golden=asked[1],
                     condition=name or "answers",
@@ -262,7 +284,8 @@ class Trials:
         each. Notes them.
         """
         column = self._columns.get("id")
-        if self._of_one_sample[0] != column or "id" in self._named:
+        parted = self._parted_by is not None
+        if self._of_one_sample[0] != column or "id" in self._named or parted:
             return {}
         ids, pairs = Tally(), Tally()
         for batch in self._table:
@@ -293,6 +316,69 @@ class Trials:
         question = texts.get(self._columns.get("question", ""))
         golden = texts.get(self._columns.get("golden", ""))
         return question or key[0], golden or None
+
+    def _numbered_by(self, ids: Sequence[str]) -> str | None:
+        """A column such as `sample_idx` whose numbers part all rows of a question and condition,
+        that agree in nothing else. None: there is none.
+        """
+        grouping = [*ids, *self.conditions]
+        for column in self._table.columns:
+            *words, last = words_of(column) or ("",)
+            if column in self._used or last not in _NUMBERING or not repeats(" ".join(words)):
+                continue
+            groups, whole, values = Tally(), Tally(), set[str]()
+            for batch in self._table:
+                groups.update(batch.keys(grouping))
+                whole.update(batch.keys([*grouping, column]))
+                values |= {*batch.texts(column)}
+
+            numbers = all(value.isdecimal() for value in values)
+            parted = whole.different() == len(whole) > groups.different()
+            if numbers and parted and groups.usual() > 1:
+                return column
+
+        return None
+
+    def _part_doubled(self, ids: list[str]) -> None:
+        """Where few questions have two rows under one condition, adds the column that tells these
+        apart to `ids`: they are two samples under one id.
+        """
+        grouping = [*ids, *self.conditions]
+        groups = Tally()
+        for batch in self._table:
+            groups.update(batch.keys(grouping))
+        doubled = groups.again()
+        by_id = self._columns.get("id") in ids
+        if not by_id or not 0 < len(doubled) <= _FEW_DOUBLED * groups.different():
+            return
+        for column in self._table.columns:
+            words = words_of(column)
+            if column in self._used or repeats(column) or is_measure(words) or _TIMES & {*words}:
+                continue
+            whole, samples, names = Tally(), Tally(), Tally()
+            parted = set[str]()
+            for batch in self._table:
+                keys = batch.keys(grouping)
+                whole.update(batch.keys([*grouping, column]))
+                samples.update(batch.keys([*ids, column]))
+                names.update(batch.keys(ids))
+                parted |= {key[0] for key in keys if hash(key) in doubled}
+
+            more = samples.different() - names.different()
+            if whole.different() == len(whole) and more == len(parted):
+                self._parted_by, self._parted = column, parted
+                ids.append(column)
+                self._findings.note(
+                    f"{plural(len(parted), 'id stands', 'ids stand')} for two samples, which "
+                    f"differ in '{column}': {some_of(sorted(parted))}"
+                )
+                return
+
+    def _name(self, key: tuple[str, ...]) -> str:
+        """The id of a sample; with what parts it from another of the same id."""
+        if self._parted_by is None or key[0] not in self._parted:
+            return key[0]
+        return f"{key[0]} · {key[self._of_one_sample.index(self._parted_by)]}"
 
     def _keys(self, batch: Batch) -> Sequence[tuple[str, ...]]:
         """What tells the samples of rows apart."""

@@ -20,24 +20,29 @@ from karat.documents.columns import (
     paths_in,
     without_point,
 )
-from karat.documents.doubts import Seen, doubts, markers
+from karat.documents.doubts import Seen, doubts, markers, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Role,
+    holds_scores,
     is_measure,
     is_score_name,
     lower_is_better,
     meanings,
+    repeats,
     side_of,
     with_role,
     words_of,
 )
 from karat.documents.results import (
     belongs_to,
+    coded,
+    like_scores,
     models_by_system,
     score_columns,
     scores_by_system,
     systems_in,
+    systems_of_scores,
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
@@ -45,13 +50,13 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import some_of
+from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import OWN, ROW, ARowASystem, Numbered, Trials
-from karat_imports.importers.chats import table, who_answers
+from karat_imports.importers.chats import Chats, table, who_answers
 
 __all__ = ["Csv"]
 
@@ -169,25 +174,35 @@ class Csv:
         columns = columns_of(row for _, row in rows.rows)
         try:
             chosen, systems = self._columns(path, columns, findings)
-            models = models_by_system(systems, columns)
+            answered = any(system in columns for system in systems)
+            models = models_by_system(systems, columns) if answered else {}
         except BadOption as error:
             raise _instead(path, rows, error, self._options) from error
 
         _check_together(path, rows, chosen)
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
-            table = ARowASystem(rows.rows, systems, models)
+            table = ARowASystem(rows.rows, systems, models, answered=answered)
             part = "repetition" if "repetition" in table.columns else "condition"
             named = ""
             if models:
                 named = f", named by {_listed([*models.values()])}"
-            findings.note(f"each column of answers is a {part}{named}: {_listed([*systems])}")
+            parted = "each column of answers" if answered else "each system that scores name"
+            findings.note(f"{parted} is a {part}{named}: {_listed([*systems])}")
             chosen |= table.columns
+        elif self._are_items(rows, chosen):
+            findings.note(
+                f"rows of one '{chosen['id']}' say different things, and nothing numbers them: "
+                f"each {rows.unit} is a sample; if they are repetitions, "
+                f"--map id={quote(chosen['id'])}"
+            )
+            del chosen["id"]
 
         if not {"id", "question"} & {*chosen}:
             table = Numbered(table)
             chosen["id"] = ROW
-            findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
+            if not any(name.partition(" is a sample")[1] for name in findings.notes):
+                findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
 
         metrics = {}
         for name, column in chosen.items():
@@ -210,7 +225,7 @@ class Csv:
         of_systems = {*systems, *models, *models.values()}
         for found in systems.values():
             of_systems |= {*found.values()}
-        used = {*chosen.values(), *trials.conditions} | of_systems
+        used = {*chosen.values(), *trials.conditions, *trials.numbered} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
         if findings.cluster is not None:
@@ -220,7 +235,11 @@ class Csv:
             columns=columns,
             roles=_roles(chosen, columns, [*systems]),
         )
-        for text in self._doubted(seen, used, chosen, trials):
+        by_word = {*self._options.lower_is_better}
+        by_names = {metrics[name]: name for name in lower - by_word}
+        for metrics_of_one in systems.values():
+            by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
+        for text in self._doubted(seen, used, chosen, trials, by_names):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -234,6 +253,18 @@ class Csv:
             distinct=trials.distinct,
         )
 
+    def _are_items(self, rows: Rows, chosen: Mapping[str, str]) -> bool:
+        """Whether many rows of one id, with no question and nothing that parts them, have
+        different texts: they are items under it.
+        """
+        known = {"id", "answer"} <= {*chosen} and "id" not in self._options.map
+        if not known or {"question", "repetition", "condition", "model"} & {*chosen}:
+            return False
+        first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+        ids = {text_of(cell(row, chosen["id"])) for row in first}
+        said = {text_of(cell(row, chosen["answer"])) for row in first}
+        return len(first) > _MANY * len(ids) and len(said) > _MANY * len(ids)
+
     def _found_by_name(self, chosen: Mapping[str, str], trials: Trials) -> list[str]:
         """Each target whose column the user has not named, and that is used."""
         found = []
@@ -246,11 +277,19 @@ class Csv:
         return found
 
     def _doubted(
-        self, seen: Seen, used: Collection[str], chosen: Mapping[str, str], trials: Trials
+        self,
+        seen: Seen,
+        used: Collection[str],
+        chosen: Mapping[str, str],
+        trials: Trials,
+        lower: Mapping[str, str],
     ) -> Iterator[str]:
-        """What is not read, or not certain."""
+        """What is not read, or not certain. `lower`: columns of metrics that are better when lower
+        by their names → metric.
+        """
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
+        yield from turned_round(seen, lower)
         if not self._options.no_score:
             yield from markers(seen)
         condition = chosen.get("condition")
@@ -341,8 +380,13 @@ class Csv:
                 found[target] = column
 
         if not _is_result(found | chosen):
-            raise _no_results(path, columns, result)
+            raise _no_results(path, columns, result, [*found, *chosen])
         systems: Mapping[str, Mapping[str, str]] = {}
+        if "answer" not in found | chosen and not judged:
+            scores = [name for name in found if name.startswith("score.")]
+            systems = systems_of_scores([found[name] for name in scores])
+            for name in scores if systems else ():
+                del found[name]
         if len(result.roles.get("answer", ())) > 1:
             answers = result.roles["answer"]
             names = systems_in(columns, answers) or {path: words_of(path) for path in answers}
@@ -421,6 +465,12 @@ def _metric(path: str) -> str:
     return path.removeprefix("scores.").removeprefix("metrics.").removesuffix(".score")
 
 
+def _judges(column: Column) -> bool:
+    """Whether cells hold few different words, which have no value."""
+    few = 1 < len(column.values) <= _FEW_WORDS
+    return column.texts > 0 and few and not column.is_scored
+
+
 def _unsaid(
     columns: Mapping[str, Column], used: Collection[str], answer: str | None
 ) -> Iterator[str]:
@@ -428,8 +478,7 @@ def _unsaid(
     in_words = set()
     for path, column in columns.items():
         words = sorted(column.values)
-        judged = column.texts > 0 and 1 < len(words) <= _FEW_WORDS and not column.is_scored
-        if path not in used and judged and is_score_name(path):
+        if path not in used and _judges(column) and is_score_name(path):
             in_words.add(path)
             yield f"not taken, as it judges in words: '{path}' ({some_of(words)})"
 
@@ -455,6 +504,10 @@ def _unsaid(
 
     if left:
         yield f"not used: {some_of(left, most=_MOST_NAMED)}"
+    judging = like_scores(columns, left, [path for path in used if path in columns])
+    if judging:
+        maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
+        yield f"may be scores too, by their values: {maps}"
 
 
 def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:
@@ -503,17 +556,39 @@ def _holds_chats(rows: Rows) -> bool:
 
 
 def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
-    """The same error, or what else the file holds."""
-    if options.map:
-        return error
-    message = "holds conversations: `karat import chats` reads them"
-    if not _holds_chats(rows):
-        names = speakers(rows)
-        if not names:
-            return error
-        message += f" with --set agent=NAME; {who_answers(names)}"
+    """The same error, with what was read and what else may be meant; or what the file holds."""
+    chats = _holds_chats(rows) and _can_be_read_as_chats(path)
+    names = () if chats or options.map else speakers(rows)
+    if (chats or names) and not options.map:
+        message = "holds conversations: `karat import chats` reads them"
+        if names:
+            message += f" with --set agent=NAME; {who_answers(names)}"
+        return BadDataset(str(path), [Fault(place="file", message=message)])
 
-    return BadDataset(str(path), [Fault(place="file", message=message)])
+    message = str(error).removeprefix(f"{error.option}: ")
+    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    ids = [f"--map {quote(f'id={column}')} " for column in with_role(first[0], "id")[:1]]
+    for number, text, values in coded(first, columns_of(first)):
+        if number not in options.map.values():
+            lower = f"--set {quote(f'lower_is_better=[{number}]')}"
+            message += (
+                f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
+                f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
+            )
+    message = "\n  ".join([message, *rows.notes])
+    return BadOption(error.option, message)
+
+
+def _can_be_read_as_chats(path: Path) -> bool:
+    """Whether the importer of chats finds an answer in a file."""
+    try:
+        for run in Chats(Chats.Options()).runs([path], Findings()):
+            for trial in run.trials:
+                if trial.reply is not None:
+                    return True
+    except OperatorError:
+        return False
+    return False
 
 
 def _undecided(
@@ -536,21 +611,33 @@ def _undecided(
             text = _readings(path, with_scores, columns, {**mapped, **numbers})
             return BadOption("--map", f"if {some_of([*numbers.values()])} judge answers, {text}")
 
-    return _no_results(path, columns, result)
+    return _no_results(path, columns, result, mapped)
 
 
 def _no_results(
-    path: Path, columns: Mapping[str, Column], result: Reading | Undecided
+    path: Path,
+    columns: Mapping[str, Column],
+    result: Reading | Undecided,
+    known: Collection[str],
 ) -> BadOption:
-    """Why nothing can be imported: what the file holds instead, or what has to be said."""
+    """Why nothing can be imported: what the file holds instead, or what has to be said. `known`:
+    targets that have a column.
+    """
     listed = f"(columns: {_listed(paths_in(columns))})"
-    if isinstance(result, Reading) or result.asked.endswith("is the answer"):
+    asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
+    if asked or {"id", "question"} & {*known}:
         numbers = [
             f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
         ]
         say = f"say which column is the answer or a score {listed}"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
+        in_words = [name for name in columns if holds_scores(name) and _judges(columns[name])]
+        if in_words:
+            say += (
+                f"; these judge in words, which have no value: {_listed(in_words)}. To count the "
+                f"words of one of them, --map {quote(f'answer={in_words[0]}')}"
+            )
         return BadOption("--map", say)
 
     say = f"say which column is the sample's id or its question {listed}"
@@ -573,8 +660,8 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
 
     found = []
     for name in paths_in(columns):
-        free = name not in used and not is_measure(words_of(name))
-        if free and columns[name].is_scored:
+        free = name not in used and not is_measure(words_of(name)) and not repeats(name)
+        if free and columns[name].is_scored and not columns[name].is_constant:
             found.append(name)
 
     return found
@@ -623,6 +710,7 @@ def _beside_all(path: str, answers: Iterable[str]) -> bool:
     return not parent or all(answer.startswith(f"{parent}.") for answer in answers)
 
 
+_MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
 _FEW_WORDS = 6  # of which a verdict is one
 

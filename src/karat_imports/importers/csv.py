@@ -580,15 +580,12 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
 
 
 def _can_be_read_as_chats(path: Path) -> bool:
-    """Whether the importer of chats finds an answer in a file."""
+    """Whether the importer of chats finds a question in a file."""
     try:
-        for run in Chats(Chats.Options()).runs([path], Findings()):
-            for trial in run.trials:
-                if trial.reply is not None:
-                    return True
+        runs = [*Chats(Chats.Options()).runs([path], Findings())]
+        return any(True for run in runs for _ in run.trials)
     except OperatorError:
         return False
-    return False
 
 
 def _undecided(

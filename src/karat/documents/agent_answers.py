@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
-from karat.documents.columns import score_in
 from karat.documents.names import (
     DECIDED,
     holds_scores,
     is_gold,
-    is_score_name,
     joined,
     last_part,
     meanings,
     word_set,
     words_of,
 )
-from karat.documents.results import OF_JUDGES, names_system, same_classes, systems_in
+from karat.documents.results import (
+    OF_JUDGES,
+    names_system,
+    repeats_scores,
+    same_classes,
+    systems_in,
+)
 
 _LONG_ANSWER = 60  # characters on average; labels are shorter
 _LABEL_LENGTH = 20  # characters on average of a class
@@ -60,8 +63,8 @@ def answers_in_results(
         goldens = [{}]
     may_be_golden = not exact and "golden" not in file.named
     weak = [path for path in weak if joined(path) not in BESIDE_ANSWER - {"code"}]
-    agents = [path for path in agents if not _repeats_scores(file, path)]
-    weak = [path for path in weak if not _repeats_scores(file, path)]
+    agents = [path for path in agents if not repeats_scores(file.free[path].example, file.columns)]
+    weak = [path for path in weak if not repeats_scores(file.free[path].example, file.columns)]
     if "answer" in file.named:
         if may_be_golden and len(weak) == 1:
             return [{"golden": (weak[0],)}]
@@ -205,19 +208,6 @@ def _are_labels(file: Candidates, paths: Sequence[str], others: Sequence[str]) -
             return False
 
     return bool(paths)
-
-
-def _repeats_scores(file: Candidates, path: str) -> bool:
-    """Whether a cell is JSON with scores that the row has in columns: it is a judge's output."""
-    text = file.free[path].example
-    if not isinstance(text, str) or not text.strip().startswith("{"):
-        return False
-    try:
-        said = json.loads(text)
-    except ValueError:
-        return False
-    alike = [key for key in said if key in file.columns and score_in(said[key]) is not None]
-    return len(alike) > 1 and any(map(is_score_name, alike))
 
 
 def _said(

@@ -4,10 +4,11 @@ them to a dataset, and one column of answers a system.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from karat.documents.columns import Column, Row, cell, number_in, without_point
+from karat.documents.columns import Column, Row, cell, number_in, score_in, without_point
 from karat.documents.names import (
     ADDED,
     SAID,
@@ -139,6 +140,18 @@ def _scale(column: Column) -> str | int | None:
     if not numbers or min(numbers) < 0 or len(numbers) < len(column.values):
         return None
     return next((top for top in _TOPS if max(numbers) <= top), None)
+
+
+def repeats_scores(text: object, columns: Collection[str]) -> bool:
+    """Whether a cell is JSON with scores that its row has in columns: it is a judge's output."""
+    if not isinstance(text, str) or not text.strip().startswith("{"):
+        return False
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return False
+    alike = [key for key in said if key in columns and score_in(said[key]) is not None]
+    return len(alike) > 1 and any(map(is_score_name, alike))
 
 
 def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:

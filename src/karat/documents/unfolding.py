@@ -22,6 +22,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.results import repeats_scores
 from karat.documents.row_list import Rows
 from karat.formats import some_of, text_of
 
@@ -47,7 +48,12 @@ def unfolded(rows: Rows) -> Rows:
     first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     if not first:
         return rows
-    written = [name for name in first[0] if _are_written_objects([row.get(name) for row in first])]
+    written = []
+    for name, value in first[0].items():
+        cells = [row.get(name) for row in first]
+        if _are_written_objects(cells) and not repeats_scores(value, first[0]):
+            written.append(name)
+
     if written:
         rows = _changed(rows, _with_objects(rows.rows, written))
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]

@@ -1,0 +1,262 @@
+"""Tables whose cells say more than the names of their columns: conditions, items, scores, judges."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karat.errors import BadDataset, BadOption
+from karat.records import Answer
+from karat_imports.imported import Imported, import_results
+
+
+def read(folder: Path, rows: object, name: str = "r.json", **options: object) -> Imported:
+    path = folder / name
+    path.write_text(rows if isinstance(rows, str) else json.dumps(rows))
+    (made,) = import_results("csv", [path], folder / "runs", options=options)
+    return made
+
+
+def size(made: Imported) -> tuple[int, tuple[str, ...], int]:
+    plan = made.run.info.plan
+    return plan.samples, tuple(plan.conditions), plan.repetitions
+
+
+def notes(made: Imported) -> str:
+    return "\n".join(made.findings.notes)
+
+
+def refused(folder: Path, rows: object, **options: object) -> str:
+    with pytest.raises((BadOption, BadDataset)) as error:
+        read(folder, rows, **options)
+    return str(error.value)
+
+
+def test_an_id_that_few_questions_spell_in_two_ways_is_the_key(tmp_path: Path) -> None:
+    rows = []
+    for number in range(60):
+        for model in ("a", "b"):
+            spelling = "What's" if (number, model) == (7, "b") else "What is"
+            rows.append({"query_id": number, "query": f"{spelling} {number}?", "model": model, "response": "It is."})
+    made = read(tmp_path, rows)
+    assert size(made) == (60, ("a", "b"), 1)
+    assert "'query_id' 7 has several questions, of which the first counts" in notes(made)
+
+
+def test_an_id_that_is_not_the_key_is_not_said_to_be_used(tmp_path: Path) -> None:
+    rows = []
+    for version in ("v1", "v2"):
+        rows += [{"prompt_id": version, "question": f"What is {n}?", "answer": f"{version} {n}"} for n in range(6)]
+    made = read(tmp_path, rows)
+    assert "id=prompt_id" not in notes(made)
+    assert size(made)[0] == 6
+
+
+def test_rows_of_scores_are_no_answers(tmp_path: Path) -> None:
+    made = read(tmp_path, [{"summary_id": f"s{n}", "relevance": n / 5} for n in range(5)])
+    assert made.counts["rows without the answers"] == 5
+    assert "answers" not in made.counts
+
+
+def test_what_lies_on_the_scale_of_a_score_is_offered_with_its_option(tmp_path: Path) -> None:
+    rows = []
+    for n in range(8):
+        rows.append({"id": n, "relevance": n / 9, "salience": n / 8, "truncated": n % 2, "words": n, "noise": False})
+    said = notes(read(tmp_path, rows))
+    assert "may be scores too, by their values: --map score.salience=salience --map score.truncated=truncated" in said
+    made = read(tmp_path, rows, map={"score.salience": "salience"})
+    assert made.counts["scores"] == 16
+
+
+def test_yes_and_no_beside_scores_of_yes_and_no_are_offered(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = "Yes" if n % 2 else "No"
+        rows.append({"question": f"Draw {n}?", "answer": f"<svg {n}>", "is_correct": said, "Shape is closed": said})
+    assert "--map 'score.Shape is closed=Shape is closed'" in notes(read(tmp_path, rows))
+
+
+def test_numbers_that_stand_for_words_are_offered_with_both_directions(tmp_path: Path) -> None:
+    words = ("refusal", "partial", "compliance")
+    rows = [{"prompt_id": f"p{n}", "label": words[n % 3], "label_numeric": n % 3} for n in range(9)]
+    said = refused(tmp_path, rows)
+    assert "'label' says (0 refusal, 1 partial, 2 compliance)" in said
+    assert "--map id=prompt_id --map score.label_numeric=label_numeric" in said
+    assert "--set 'lower_is_better=[label_numeric]'" in said
+    made = read(
+        tmp_path,
+        rows,
+        map={"id": "prompt_id", "score.label_numeric": "label_numeric"},
+        lower_is_better=["label_numeric"],
+    )
+    assert made.counts["scores"] == 9
+
+
+def test_judges_in_words_are_named_and_the_next_step_works(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        for sample in (1, 2, 3):
+            verdict = {"detection": "seen" if sample % 2 else "missed"}
+            row = {
+                "prompt_id": f"p{n}",
+                "sample_idx": sample,
+                "gpt": {"verdict": verdict},
+                "grok": {"verdict": verdict},
+            }
+            rows.append(row)
+    said = refused(tmp_path, rows)
+    assert "these judge in words, which have no value: gpt.verdict.detection, grok.verdict.detection" in said
+    made = read(tmp_path, rows, map={"answer": "gpt.verdict.detection"})
+    assert size(made) == (4, ("answers",), 3)
+    assert "'sample_idx' numbers the repetitions" in notes(made)
+
+
+def test_pass_and_fail_under_the_name_of_a_fault_are_better_when_passed(tmp_path: Path) -> None:
+    rows = [{"id": n, "answer": f"It is {n}.", "hallucination": "Fail" if n == 2 else "Pass"} for n in range(6)]
+    said = notes(read(tmp_path, rows))
+    assert "'hallucination' holds Fail, Pass: better when higher, whatever its name" in said
+
+
+def test_a_direction_by_name_that_the_other_scores_contradict_is_doubted(tmp_path: Path) -> None:
+    rows = []
+    for n in range(12):
+        rows.append({"id": n, "answer": f"It is {n}.", "hallucination": n % 4, "faithfulness": n % 4, "x": 1})
+    said = notes(read(tmp_path, rows))
+    assert "'hallucination' is high where faithfulness is" in said
+    assert "--set 'higher_is_better=[hallucination]'" in said or "--set higher_is_better=[hallucination]" in said
+    turned = notes(read(tmp_path, rows, higher_is_better=["hallucination"]))
+    assert "better when lower" not in turned
+    assert "is high where" not in turned
+
+
+def test_a_metric_cannot_be_better_in_both_directions(tmp_path: Path) -> None:
+    rows = [{"id": n, "answer": "It is.", "score": n} for n in range(3)]
+    assert "better when lower, too" in refused(tmp_path, rows, lower_is_better=["score"], higher_is_better=["score"])
+
+
+def test_a_setting_that_all_questions_have_alike_is_the_condition(tmp_path: Path) -> None:
+    rows = []
+    for chunk in (300, 500, 700):
+        rows += [{"chunk_size": chunk, "question": f"What is {n}?", "faithfulness": n / 9} for n in range(5)]
+    assert size(read(tmp_path, rows)) == (5, ("300", "500", "700"), 1)
+    del rows[0]  # then it may be chance
+    assert size(read(tmp_path, rows))[1] == ("answers",)
+
+
+def test_names_of_systems_before_the_same_scores_are_conditions(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        scores = {"LLM Tone": n % 3, "RAG Faithfulness": 0.5, "LLM Faithfulness": n / 6, "RAG Hit": 1}
+        rows.append({"ID": n, "Question": f"What is {n}?", **scores})
+    made = read(tmp_path, rows)
+    assert size(made) == (6, ("RAG", "LLM"), 1)
+    assert made.counts["scores"] == 12
+    assert "not used: LLM Tone, RAG Hit" in notes(made)
+
+
+def test_context_and_answer_before_a_score_are_no_systems(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {n}?", "context_recall": 0.5, "answer_recall": n / 6} for n in range(6)]
+    assert size(read(tmp_path, rows))[1] == ("answers",)
+
+
+def test_parallel_lists_under_the_names_of_conditions_are_rows(tmp_path: Path) -> None:
+    arms = {}
+    for name in ("base", "tested"):
+        arms[name] = {"scores": [90, 100, 80], "responses": [f"{name} {n}" for n in range(3)], "avg": 90}
+    made = read(tmp_path, arms)
+    assert size(made) == (3, ("base", "tested"), 1)
+    assert (made.counts["answers"], made.counts["scores"]) == (6, 6)
+
+
+def test_the_first_of_what_a_model_thought_likely_is_its_answer(tmp_path: Path) -> None:
+    likely = {}
+    for n in range(30):
+        likely[f"q-{n}"] = [{"text": f"best {n}", "probability": 0.8}, {"text": "other", "probability": 0.1}]
+    made = read(tmp_path, likely)
+    assert size(made) == (30, ("answers",), 1)
+    assert next(iter(made.run.events_of(Answer))).text == "best 0"
+    assert "not used: probability, other_candidates" in notes(made)
+
+
+def test_written_text_is_the_answer_before_a_class_that_somebody_gave_it(tmp_path: Path) -> None:
+    rows = []
+    for n in range(20):
+        text = f"I do not think that {n} is a feeling."
+        rows.append({"prompt": f"Do you feel {n}?", "completion": text, "label_llm": ("yes", "no")[n % 2]})
+    assert "answer=completion" in notes(read(tmp_path, rows))
+
+
+def test_what_was_parsed_is_compared_with_the_number_that_was_expected(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        rows.append({"question": f"How far is {n}?", "expected_km": n, "parsed_km": n, "model_output": f"It is {n} km"})
+    assert "golden=expected_km, answer=parsed_km" in notes(read(tmp_path, rows))
+
+
+def test_captions_of_reference_are_golden(tmp_path: Path) -> None:
+    rows = [{"image_id": n, "reference_captions": f"['A {n}.']", "generated_caption": f"a {n}"} for n in range(6)]
+    assert "golden=reference_captions, answer=generated_caption" in notes(read(tmp_path, rows))
+
+
+def test_answers_by_name_come_before_variants_of_them(tmp_path: Path) -> None:
+    rows = []
+    for n in range(12):
+        label = ("good", "bad")[n % 2]
+        names = ("gpt answer", "bert answer", "gpt_flip", "bert_flip", "llama_flip")
+        rows.append({"question": f"How is {n}?", "labels": label, **dict.fromkeys(names, label)})
+    assert size(read(tmp_path, rows))[1] == ("gpt answer", "bert answer")
+
+
+def test_a_copy_of_the_better_answer_is_no_system(tmp_path: Path) -> None:
+    rows = []
+    for n in range(8):
+        said = {"LLM Translation": f"Here is the text {n} of one", "Google Translation": f"Here is another text {n}"}
+        better = [*said.values()][n % 2]
+        rows.append(
+            {"question": f"Translate {n}?", **said, "LLM Score": n, "Google Score": 5, "Better Translation": better}
+        )
+    made = read(tmp_path, rows)
+    assert size(made)[1] == ("LLM Translation", "Google Translation")
+    assert made.counts["scores"] == 16
+
+
+def test_the_output_of_a_judge_is_no_answer(tmp_path: Path) -> None:
+    rows = []
+    for n in range(5):
+        scores = {"adequacy": n, "fluency": 5 - n}
+        rows.append({"id": n, **scores, "raw_response": json.dumps(scores)})
+    made = read(tmp_path, rows)
+    assert (made.counts.get("answers"), made.counts["scores"]) == (None, 10)
+
+
+def test_the_list_with_the_answers_is_read(tmp_path: Path) -> None:
+    cases = [{"input": f"Buy {n}?", "expected_output": "yes", "criteria": "short", "context": "shop"} for n in range(4)]
+    results = [{"input": f"Buy {n}?", "actual_output": f"Yes, {n}."} for n in range(4)]
+    made = read(tmp_path, {"test_cases": cases, "results": results})
+    assert "rows: the list 'results'; not read: 'test_cases' (4 rows)" in notes(made)
+
+
+def test_an_id_that_stands_for_two_samples_sets_up_no_repetition(tmp_path: Path) -> None:
+    rows = []
+    for n in range(30):
+        rows += [{"video_id": f"v{n}", "kind": f"k{n % 3}", "tool": tool, "f1": n / 30} for tool in ("a", "b")]
+    rows += [{"video_id": "v4", "kind": "k0", "tool": tool, "f1": 0.5} for tool in ("a", "b")]
+    made = read(tmp_path, rows)
+    assert size(made) == (31, ("a", "b"), 1)
+    assert "1 id stands for two samples, which differ in 'kind': v4" in notes(made)
+
+
+def test_many_texts_under_one_id_are_items(tmp_path: Path) -> None:
+    rows = [{"qid": n % 2, "answer": f"The student writes essay {n}."} for n in range(40)]
+    made = read(tmp_path, rows)
+    assert size(made) == (40, ("answers",), 1)
+    assert "if they are repetitions, --map id=qid" in notes(made)
+    assert size(read(tmp_path, rows, map={"id": "qid"})) == (2, ("answers",), 20)
+
+
+def test_the_importer_that_reads_a_format_is_named_first(tmp_path: Path) -> None:
+    row = {"success": True, "score": 1, "vars": {"query": "A?"}, "response": {"output": "b"}, "promptIdx": 0}
+    document = {"evalId": "e", "results": {"version": 3, "results": [row, row], "stats": {}}, "config": {}}
+    assert notes(read(tmp_path, document)).startswith("r.json: `karat import promptfoo` reads files of its format")

@@ -340,3 +340,24 @@ def test_details_of_metrics_do_not_part_the_rows_of_an_answer(here):
     rows = [f"{case},{metric},0.5,n={metric}\n" for case, metric in product("abc", ("tone", "facts"))]
     (here / "r.csv").write_text("scenario_id,metric,score,detail\n" + "".join(rows))
     assert "3 rows without the answers, 6 scores" in karat("import", "csv", "r.csv").output
+
+
+def test_several_columns_of_answers_that_are_named_are_systems(here):
+    rows = "source,reference,greedy,beam\nfirst text,r,a,b\nsecond text,r,c,d\n"
+    (here / "r.csv").write_text(rows)
+    named = ("--map", "question=source", "--map", "golden=reference", "--map", "answer=greedy", "--map", "answer=beam")
+    made = karat("import", "csv", "r.csv", *named)
+    assert "4 answers; 2 samples × 2 conditions × 1 repetition" in made.stdout
+    assert "conditions: greedy, beam" in made.stdout
+
+
+def test_a_marker_among_scores_is_said_and_can_be_left_out(here):
+    (here / "r.csv").write_text("question,answer,score.tone\nq1,a,0.5\nq2,b,-1\nq3,c,1\n")
+    told = "--set no_score=[-1]"
+    made = karat("import", "csv", "r.csv", "--map", "score.tone=score.tone")
+    assert "3 scores" in made.stdout
+    assert told in made.stdout
+    without = karat("import", "csv", "r.csv", "--set", "no_score=[-1]")
+    assert "2 scores" in without.stdout
+    assert told not in without.stdout
+    assert "left out: 'tone' is -1: no score (r.csv, line 3)" in without.stdout

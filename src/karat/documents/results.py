@@ -49,7 +49,8 @@ _FORMS = word_set(
 OF_JUDGES = word_set("judge grader evaluator")
 _COUNTED = word_set(
     """ratio rate depth step turn rank k top year age position seed words chars characters
-    difficulty probability prob confidence uncertain needs review"""
+    difficulty probability prob confidence uncertain needs review avg average mean std stdev median
+    min max threshold"""
 )
 _POINTS = word_set("points point marks mark nota notas punkte puntos pontos")
 _TOPS = (1, 5, 10, 100)

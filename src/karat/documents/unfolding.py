@@ -19,6 +19,7 @@ from karat.documents.names import (
     is_gold,
     is_score_name,
     meanings,
+    speaker_and_text,
     word_set,
     words_of,
 )
@@ -99,11 +100,16 @@ def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Ro
 
 
 def _are_written_objects(cells: Sequence[object]) -> bool:
-    """Whether cells hold objects as JSON, or nothing."""
+    """Whether cells hold objects or lists of chat messages as text, or nothing."""
     texts = [cell for cell in cells if cell is not None and cell != ""]
-    if not texts or not all(isinstance(cell, str) and cell[:1] == "{" for cell in texts):
+    if not texts or not all(isinstance(cell, str) and cell[:1] in ("{", "[") for cell in texts):
         return False
-    return all(isinstance(parsed(str(cell)), dict) for cell in texts)
+    for cell in texts:
+        value = parsed(str(cell))
+        if not isinstance(value, dict) and not (isinstance(value, list) and are_messages(value)):
+            return False
+
+    return True
 
 
 def _with_objects(
@@ -113,7 +119,11 @@ def _with_objects(
         changed = dict(row)
         for name in columns:
             if isinstance(row.get(name), str):
-                changed[name] = parsed(row[name])
+                value = parsed(row[name])
+                keys = speaker_and_text(value)
+                changed[name] = value
+                if keys is not None and isinstance(value, dict):
+                    changed[name] = value[keys[1]]
 
         yield number, changed
 

@@ -28,8 +28,8 @@ from karat.records import Reply, Usage, was_cut
 _SYSTEM, _ANSWER, ROW = "karat system", "karat answer", "karat row"
 """Columns of our own."""
 OWN = (_SYSTEM, _ANSWER, ROW)
-_TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
-_NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
+TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
+NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
 _NUMBERING = word_set("idx index no nr number num")
 _TIMES = word_set("date day time timestamp datetime hour started created updated")
@@ -456,9 +456,9 @@ class Trials:
 
     def _texts(self, batch: Batch) -> Mapping[str, Sequence[str]]:
         """Target → texts of rows, of every target of a text; "" where a row has none."""
-        texts: dict[str, Sequence[str]] = dict.fromkeys(_TEXTS, [""] * len(batch.numbers))
+        texts: dict[str, Sequence[str]] = dict.fromkeys(TEXTS, [""] * len(batch.numbers))
         for target, column in self._columns.items():
-            if target in _TEXTS or target.startswith("reason."):
+            if target in TEXTS or target.startswith("reason."):
                 texts[target] = batch.texts(column, _text)
 
         return texts
@@ -469,7 +469,7 @@ class Trials:
         """What each row says was answered; adds what cannot be read."""
         none = [None] * len(batch.numbers)
         values = [self._numbers(batch, f"score.{name}", wrong) or none for name in self._metrics]
-        numbers = [self._numbers(batch, target, wrong) or none for target in _NUMBERS]
+        numbers = [self._numbers(batch, target, wrong) or none for target in NUMBERS]
         scores = []
         for name, of_rows in zip(self._metrics, values, strict=True):
             reasons = texts.get(f"reason.{name}", none)

@@ -55,25 +55,20 @@ from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
 from karat_imports.importers._reading import title
-from karat_imports.importers._table_trials import OWN, ROW, ARowASystem, Numbered, Trials
+from karat_imports.importers._table_trials import (
+    NUMBERS,
+    OWN,
+    ROW,
+    TEXTS,
+    ARowASystem,
+    Numbered,
+    Trials,
+)
 from karat_imports.importers.chats import Chats, table, who_answers
 
 __all__ = ["Csv"]
 
-_TARGETS = (
-    *(
-        "id",
-        "question",
-        "golden",
-        "answer",
-        "condition",
-        "repetition",
-        "model",
-        "error",
-        "stop_reason",
-    ),
-    *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
-)
+_TARGETS = ("id", "condition", "repetition", *TEXTS, *NUMBERS)
 _ROLES: Mapping[str, Role] = {
     "id": "id",
     "question": "question",

@@ -346,7 +346,6 @@ class _Writer:
 
     def __init__(self, run: ImportedRun, findings: Findings, cluster: str | None) -> None:
         self._run = run
-        self._answers = "answers" if run.answered else "rows without the answers"
         self._findings = findings
         self._codec = Codec()
         self._cluster = cluster
@@ -376,7 +375,7 @@ class _Writer:
         self._values = defaultdict[tuple[str, str, str], _Values](_Values)
         # what the files state and do not hold, or say of being incomplete
         self.missing: list[str] = []
-        self.counts = Counter({self._answers: 0, "failures": 0, "scores": 0})
+        self.counts = Counter(answers=0, failures=0, scores=0)
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
 
@@ -618,7 +617,7 @@ class _Writer:
             seconds=trial.seconds,
             detail=bounded(trial.detail),
         )
-        self.counts[self._answers] += 1
+        self.counts["answers"] += 1
         if trial.scores:
             rows = Counter(score.scorer for score in trial.scores)
             for score in trial.scores:

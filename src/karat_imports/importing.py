@@ -12,6 +12,7 @@ from karat.cli.values import settings_of
 from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
 from karat_imports.imported import import_results as import_runs
+from karat_imports.importers.csv import Csv
 
 _WIDEST = 150  # columns of a line
 
@@ -57,7 +58,9 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 f"{formats.plural(run.repetitions, 'repetition')}"
             )
             counts = ", ".join(
-                f"{formats.count(count)} {noun}" for noun, count in run.counts.items() if count
+                f"{formats.count(count)} {noun}"
+                for noun, count in _named(run.counts, run.first_row, self.tool).items()
+                if count
             )
             lines.append(
                 f"{run.folder}: "
@@ -81,6 +84,14 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
         return formats.clean("\n".join(lines)) + "\n"
+
+
+def _named(counts: Mapping[str, int], first_row: Mapping[str, str], tool: str) -> Mapping[str, int]:
+    """The counts by what they count: a table may hold only what is said of answers."""
+    if tool != Csv.listed_as or "answer" in first_row:
+        return counts
+    named = {"rows without the answers": counts.get("answers", 0)}
+    return named | {noun: count for noun, count in counts.items() if noun != "answers"}
 
 
 def import_results(

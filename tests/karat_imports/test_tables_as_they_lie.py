@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from karat.cli import cli
 from karat.errors import BadDataset, BadOption
 from karat.records import Answer
 from karat_imports.imported import Imported, import_results
@@ -55,9 +57,9 @@ def test_an_id_that_is_not_the_key_is_not_said_to_be_used(tmp_path: Path) -> Non
 
 
 def test_rows_of_scores_are_no_answers(tmp_path: Path) -> None:
-    made = read(tmp_path, [{"summary_id": f"s{n}", "relevance": n / 5} for n in range(5)])
-    assert made.counts["rows without the answers"] == 5
-    assert "answers" not in made.counts
+    (tmp_path / "r.csv").write_text("summary_id,relevance\n" + "".join(f"s{n},0.{n}\n" for n in range(5)))
+    shown = CliRunner().invoke(cli, ["import", "csv", str(tmp_path / "r.csv"), "--out", str(tmp_path / "runs")])
+    assert ": 5 rows without the answers, 5 scores; 5 samples" in shown.output
 
 
 def test_what_lies_on_the_scale_of_a_score_is_offered_with_its_option(tmp_path: Path) -> None:
@@ -228,7 +230,8 @@ def test_the_output_of_a_judge_is_no_answer(tmp_path: Path) -> None:
         scores = {"adequacy": n, "fluency": 5 - n}
         rows.append({"id": n, **scores, "raw_response": json.dumps(scores)})
     made = read(tmp_path, rows)
-    assert (made.counts.get("answers"), made.counts["scores"]) == (None, 10)
+    assert "answer=" not in notes(made)
+    assert made.counts["scores"] == 10
 
 
 def test_the_list_with_the_answers_is_read(tmp_path: Path) -> None:

@@ -26,11 +26,12 @@ from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.documents.answers import condition_columns, sample_columns, usual_id
 from karat.documents.batches import Table
-from karat.documents.columns import LOOKED_AT, Row, columns_of, paths_in
+from karat.documents.columns import LOOKED_AT, Column, Row, columns_of, paths_in
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
+from karat.documents.results import score_columns
 from karat.documents.roles import Undecided, assign
 from karat.documents.understood import examples
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
@@ -416,7 +417,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
                 open_roles.append(role)
 
         # The option that decides what the file leaves open
-        raise BadOption(f"--{open_roles[0] if open_roles else 'answer'}", choices)
+        option = f"--{open_roles[0] if open_roles else 'answer'}"
+        raise BadOption(option, choices + _own_scores(file, columns))
     used: list[tuple[str, str]] = []
     for role, what in _NEEDED.items():
         paths = result.roles.get(role, ())
@@ -425,7 +427,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
             raise BadOption(
                 f"--{role}",
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
-                f"golden answers are in another file, name it with --dataset",
+                f"golden answers are in another file, name it with --dataset"
+                + _own_scores(file, columns),
             )
 
         used += [(role, path) for path in paths]
@@ -450,6 +453,16 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         "answer": result.roles["answer"],
     }
     return type(answers)(**vars(answers) | chosen)
+
+
+def _own_scores(file: Path, columns: Mapping[str, Column]) -> str:
+    """The end of a sentence that says what reads the scores of a file, if it has some."""
+    scores = score_columns(columns)
+    if not scores:
+        return ""
+    return (
+        f"\n  its own scores ({some_of(scores)}) are read by: karat import csv {quote(str(file))}"
+    )
 
 
 _NEEDED: Mapping[Role, str] = {

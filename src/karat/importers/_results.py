@@ -102,7 +102,6 @@ class ImportedRun(msgspec.Struct, kw_only=True):
         str, Sequence[Metric]
     ] = {}  # scorer → what is known about its metrics; the rest is inferred from the values
     dataset: str = ""  # as the tool names it
-    answered: bool = True  # whether the files have answers; False: only what is said of them
     first_row: Mapping[str, str] = {}  # role → what its text begins with, as it was read
     created: str | None = None  # UTC, ISO 8601; None: not recorded
     seconds: float | None = None  # of the whole run; None: not recorded

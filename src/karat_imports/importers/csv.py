@@ -243,7 +243,6 @@ class Csv:
             first_row=_first_row(table, chosen),
             metrics={name: (Metric(name=name, direction="lower"),) for name in sorted(lower)},
             trials=trials,
-            answered="answer" in chosen,
             sparse=trials.sparse,
             distinct=trials.distinct,
         )

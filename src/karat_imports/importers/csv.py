@@ -284,8 +284,7 @@ class Csv:
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
         yield from turned_round(seen, lower)
-        if not self._options.no_score:
-            yield from markers(seen)
+        yield from markers(seen, known=self._options.no_score)
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"

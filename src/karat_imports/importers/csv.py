@@ -182,10 +182,11 @@ class Csv:
             named = ""
             if models:
                 named = f", named by {_listed([*models.values()])}"
-            parted = "each column of answers" if answered else "each system that scores name"
+            parted = "each column of answers" if answered else "each system in the names of scores"
             findings.note(f"{parted} is a {part}{named}: {_listed([*systems])}")
             chosen |= table.columns
-        elif self._are_items(rows, chosen):
+        items = not systems and self._are_items(rows, chosen)
+        if items:
             findings.note(
                 f"rows of one '{chosen['id']}' say different things, and nothing numbers them: "
                 f"each {rows.unit} is a sample; if they are repetitions, "
@@ -196,7 +197,7 @@ class Csv:
         if not {"id", "question"} & {*chosen}:
             table = Numbered(table)
             chosen["id"] = ROW
-            if not any(name.partition(" is a sample")[1] for name in findings.notes):
+            if not items:
                 findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
 
         metrics = {}

@@ -266,3 +266,42 @@ def test_lists_of_questions_in_documents_are_questions_apart(tmp_path):
         ]
     }
     assert questions(tmp_path, nested) == [("Who?", "Ann"), ("When?", "1999"), ("Who?", "Ann")]
+
+
+ASKED = {"question": "Who?", "answer": "Ann"}
+
+
+def test_lists_of_questions_inside_an_object_are_read_with_their_names(tmp_path):
+    rows = [
+        {"topic": "a", "items": [ASKED]},
+        {"topic": "b", "items": [{"question": "When?", "answer": "Now"}]},
+        {"topic": "c", "items": {"north": [{"question": "Where?", "answer": "Up"}], "south": {"x": [ASKED]}}},
+    ]
+    read_rows = read(tmp_path, rows)
+    assert [row["question"] for row in read_rows] == ["Who?", "When?", "Where?", "Who?"]
+    assert [row.get("items") for row in read_rows] == [None, None, "north", "south.x"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [("soon", "item 3: 'items' holds soon, no question"), ([ASKED, 7], "item 3: 'items' holds 7, no question")],
+)
+def test_what_stands_in_place_of_a_list_of_questions_is_a_fault(tmp_path, odd, said):
+    rows = [{"topic": "a", "items": [ASKED]}, {"topic": "b", "items": [ASKED]}, {"topic": "c", "items": odd}]
+    with pytest.raises(BadDataset) as bad:
+        questions(tmp_path, rows)
+    assert said in str(bad.value)
+
+
+def test_rows_without_questions_among_such_with_lists_are_counted(tmp_path):
+    rows = [{"topic": "a", "items": [ASKED]}, {"topic": "b", "items": [ASKED]}, {"topic": "c", "items": []}]
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps(rows))
+    assert "'items' is empty in 1 of 3 items" in laid_out(read_rows(path)).notes
+
+
+def test_lists_that_are_not_equally_long_are_a_fault(tmp_path):
+    even = {"questions": ["A?", "B?"], "answers": ["a", "b"]}
+    odd = [*[even] * 500, {"questions": ["C?", "D?"], "answers": ["c"]}]
+    with pytest.raises(BadDataset, match="item 501: the lists questions, answers are not equally long"):
+        questions(tmp_path, odd)

@@ -34,7 +34,7 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.row_list import Rows
-from karat.formats import plural, some_of
+from karat.formats import excerpt, plural, some_of, text_of
 
 __all__ = ["Talks"]
 
@@ -783,20 +783,12 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         return None
     parallel = _parallel(rows, columns)
     if parallel:
-        apart: list[tuple[int, Row]] = []
-        for number, row in rows.rows:
-            lists = {path: row[path] for path in parallel if isinstance(row.get(path), list)}
-            beside = {key: value for key, value in row.items() if key not in parallel}
-            if parallel[0] in lists:
-                for entry in zip(*lists.values(), strict=False):
-                    apart.append((number, {**beside, **dict(zip(lists, entry, strict=True))}))
-
-        return _with(rows, apart, f"rows: the lists {some_of(parallel)}")
-
+        return _apart(rows, parallel)
     for path, column in columns.items():
-        if "." in path or 2 * column.lists <= column.rows:
+        if "." in path or 2 * (column.lists + column.objects) <= column.rows:
             continue
-        if all(isinstance(part, list) and are_messages(part) for part in column.example or ()):
+        example = column.example if isinstance(column.example, list) else []
+        if example and all(isinstance(part, list) and are_messages(part) for part in example):
             chats: list[tuple[int, Row]] = []
             for number, row in rows.rows:
                 held = row.get(path)
@@ -814,12 +806,53 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
                 if with_role(columns_of(parts), "question"):
                     deeper.append(name)
 
-        if asked or deeper:
+        if asked or (deeper and column.lists):
             turns = is_of_turns(path) and bool(asked)
             read = _read_entries(rows, path, asked[0] if turns else None)
-            return _with(rows, read, f"rows: the lists '{path}'")
+            found = _with(rows, read, f"rows: the lists '{path}'")
+            return _with_unread(rows, found, path, objects=True)
 
     return None
+
+
+def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
+    """A row for each question of lists that have as many golden answers or answers."""
+    apart: list[tuple[int, Row]] = []
+    uneven = []
+    for number, row in rows.rows:
+        lists = {path: row[path] for path in parallel if isinstance(row.get(path), list)}
+        beside = {key: value for key, value in row.items() if key not in parallel}
+        if parallel[0] not in lists:
+            if not is_empty(row.get(parallel[0])):
+                apart.append((number, row))  # one question, as it is
+        elif len({len(entries) for entries in lists.values()}) > 1:
+            uneven.append(number)
+        else:
+            for entry in zip(*lists.values(), strict=True):
+                apart.append((number, {**beside, **dict(zip(lists, entry, strict=True))}))
+
+    found = _with(rows, apart, f"rows: the lists {some_of(parallel)}")
+    for number in uneven:
+        found.fault(number, f"the lists {some_of(parallel)} are not equally long")
+    return _with_unread(rows, found, parallel[0], objects=False)
+
+
+def _with_unread(rows: Rows, found: Rows, path: str, *, objects: bool) -> Rows:
+    """Notes the rows in which a list of questions is empty, and faults those that hold something
+    else than `objects` in it, so that no row is lost unsaid.
+    """
+    empty = 0
+    for number, row in rows.rows:
+        value = row.get(path)
+        unread = [part for _, part in _parts(value) if objects and not isinstance(part, Mapping)]
+        if is_empty(value):
+            empty += 1
+        elif unread:
+            found.fault(number, f"'{path}' holds {excerpt(text_of(unread[0]), 24)}, no question")
+
+    if empty:
+        found.notes.append(f"'{path}' is empty in {empty} of {plural(rows.count, rows.unit)}")
+    return found
 
 
 def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
@@ -884,10 +917,24 @@ def is_of_turns(path: str) -> bool:
 
 
 def _entries(row: Row, path: str) -> list[Row]:
-    listed = row.get(path)
-    if not isinstance(listed, list):
-        return []
-    return [part for part in listed if isinstance(part, Mapping)]
+    """The objects in a list, and in the lists of an object: then with their names in its place."""
+    found: list[Row] = []
+    for name, part in _parts(row.get(path)):
+        if isinstance(part, Mapping):
+            found.append({path: name, **part} if name else part)
+    return found
+
+
+def _parts(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    """What a list holds, or the lists of an object, with the names of their keys."""
+    if isinstance(value, list):
+        for part in value:
+            yield name, part
+    elif isinstance(value, Mapping) and not with_role([*value], "question"):
+        for key, below in value.items():
+            yield from _parts(below, f"{name}.{key}" if name else str(key))
+    elif not is_empty(value):
+        yield name, value
 
 
 def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[int, Row]]:

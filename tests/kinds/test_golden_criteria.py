@@ -42,6 +42,15 @@ def load(path: Path, rows: list[dict[str, Any]], **options: Any) -> Dataset:
             [Criterion(text="a b\nc", type="icontains-any"), Criterion(text="d", type="icontains")],
         ),
         ("must_not_mention", ["tea|coffee"], [Criterion(text="tea\ncoffee", type="not-icontains-any")]),
+        ("deve_conter", ["tea"], [Criterion(text="tea", type="icontains")]),
+        ("nao_deve_conter", ["tea"], [Criterion(text="tea", type="not-icontains")]),
+        ("no_debe_contener", ["tea"], [Criterion(text="tea", type="not-icontains")]),
+        ("contamination_terms", ["tea"], [Criterion(text="tea", type="not-icontains")]),
+        (
+            "unexpected_items",
+            ["tea", "offers a cup of tea"],
+            [Criterion(text="tea", type="not-icontains"), Criterion(text="offers a cup of tea", type="not-judge")],
+        ),
         ("criteria", ["a|b"], [Criterion(text="a|b")]),
         ("gold_url", "a.example/b", [Criterion(text="a.example/b", type="url")]),
         (
@@ -175,3 +184,20 @@ def test_criteria_are_part_of_what_a_sample_is(tmp_path: Path) -> None:
     (stated,) = load(tmp_path / "b.jsonl", [row | {"criteria": "Says so."}])
     (heavier,) = load(tmp_path / "c.jsonl", [row | {"criteria": {"text": "Says so.", "weight": 2}}])
     assert len({plain.digest, stated.digest, heavier.digest}) == 3
+
+
+def test_what_must_and_must_not_be_contained_is_shown_as_such(tmp_path):
+    row = {"question": "Q?", "expected_answer": "A", "deve_conter": ["a", "b c"], "nao_deve_conter": ["x", "y z"]}
+    dataset = load(tmp_path / "q.jsonl", [row] * 2, repeated=True)
+    said = str(dataset.understood)
+    assert "criterion  all of: a; b c  [deve_conter]" in said
+    assert "criterion  none of: x; y z  [nao_deve_conter]" in said
+
+
+def test_what_must_not_be_said_is_never_offered_as_the_golden_answer(tmp_path):
+    row = {"question": "Which?", "expected_items": ["a"], "unexpected_items": ["b"]}
+    with pytest.raises(BadDataset) as bad:
+        load(tmp_path / "q.jsonl", [row, {**row, "question": "What?"}])
+    assert "golden: expected_items, criterion: unexpected_items" in str(bad.value)
+    assert "golden: unexpected_items" not in str(bad.value)
+    assert "unexpected_items: none of: ['b']" in str(bad.value)

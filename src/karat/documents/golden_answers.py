@@ -161,11 +161,14 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
         return [{}]
     if not criteria:
         return [] if file.needs_golden else [{}]
-    scored = any(criterion_type(path) is not None for path in criteria)
+    types = [criterion_type(path) for path in criteria]
+    scored = any(kind is not None and not kind.startswith("not-") for kind in types)
     if scored or all(_is_stated(path) for path in criteria):
         return [{}]
     options: list[Taken] = []
-    for path in criteria:
+    for path, kind in zip(criteria, types, strict=True):
+        if kind is not None:
+            continue  # what must not hold is no answer
         column = file.columns[path]
         if column.texts + column.numbers + column.flags + column.lists > 0:
             others = tuple(other for other in criteria if other != path)

@@ -62,6 +62,7 @@ _MERGED = (
     ("right", "answer"),
     ("f", "1"),
     *(("câu", "hỏi"), ("cau", "hoi"), ("trả", "lời"), ("tra", "loi"), ("đáp", "án")),
+    *(("palavras", "chave"), ("palabras", "clave"), ("mots", "clés"), ("mots", "cles")),
 )
 
 
@@ -116,6 +117,27 @@ _IN_ENGLISH = {
     **dict.fromkeys(("condición", "condicion", "condição", "condicao", "bedingung"), "condition"),
     **dict.fromkeys(("condizione", "conditie", "условие", "条件"), "condition"),
     **dict.fromkeys(("tratamiento", "tratamento", "traitement", "trattamento"), "treatment"),
+    **dict.fromkeys(("deve", "devem", "debe", "deben", "doit", "doivent", "muss", "soll"), "must"),
+    **dict.fromkeys(("moet", "должен", "musi", "必须", "应"), "must"),
+    **dict.fromkeys(
+        ("conter", "contém", "contener", "contiene", "contenir", "contient"), "contain"
+    ),
+    **dict.fromkeys(
+        ("contenere", "enthalten", "enthält", "bevatten", "содержать", "包含"), "contain"
+    ),
+    **dict.fromkeys(("mencionar", "incluir", "mentionner", "inclure", "erwähnen"), "mention"),
+    **dict.fromkeys(("menzionare", "includere", "noemen", "упоминать", "提及"), "mention"),
+    **dict.fromkeys(("nao", "não", "nicht", "niet", "keine", "kein", "не", "不"), "not"),
+    **dict.fromkeys(("proibido", "proibida", "prohibido", "prohibida", "interdit"), "forbidden"),
+    **dict.fromkeys(("interdite", "verboten", "verbotene", "vietato", "vietata"), "forbidden"),
+    **dict.fromkeys(("verboden", "запрещенные", "запрещённые", "禁止", "禁用"), "forbidden"),
+    **dict.fromkeys(("evitar", "éviter", "vermeiden", "evitare"), "avoid"),
+    **dict.fromkeys(("frase", "satz", "предложение", "句子"), "sentence"),
+    **dict.fromkeys(("categoria", "categoría", "kategorie", "catégorie", "категория"), "category"),
+    **dict.fromkeys(("kategori", "categorie", "类别"), "category"),
+    **dict.fromkeys(("intención", "intencion", "intenção", "intencao", "absicht"), "intent"),
+    **dict.fromkeys(("palavraschave", "palabrasclave", "motsclés", "motscles"), "keywords"),
+    **dict.fromkeys(("schlüsselwörter", "stichwörter", "关键词"), "keywords"),
     "tipo": "type",
     "msg": "message",
 }
@@ -178,9 +200,14 @@ _ABOUT_IT = word_set(
 )
 _ASKERS = word_set("user customer client human visitor caller")
 _ASKED_BY_PEOPLE = word_set("message query question input utterance request prompt")
-_DEMANDS = word_set(
-    """expected expect must should forbidden forbid gold golden goldens relevant mandatory"""
+_FORBIDS = word_set(
+    "forbidden forbid prohibited banned disallowed unexpected unwanted undesired avoid"
 )
+"""Words of what an answer must not hold."""
+_DEMANDS = _FORBIDS | word_set(
+    """expected expect must should gold golden goldens relevant mandatory"""
+)
+_DENIES = word_set("not no non never without")
 
 _EXACT: dict[Role, str] = {
     "question": """question query prompt prompts input inputs userinput userquery userquestion
@@ -356,8 +383,10 @@ _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
 _USUAL = [*" ".join(_EXACT.values()).split(), *(name for _, name in ADDED.names)]
 _PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
 _STATED = word_set(_EXACT["criterion"]) - {"keywords", "testlist"}  # may describe the question
-_CALLS_FOR = word_set("expected expect must should required forbidden forbid")
+_CALLS_FOR = _FORBIDS | word_set("expected expect must should required")
 _CONTAINS = word_set("contains contain")
+_FORBIDS_TERMS = word_set("negative excluded exclude contamination blacklist blacklisted")
+"""Words that forbid what follows if these are terms."""
 _BY_END = {
     "tool": word_set("tool tools"),
     "url": word_set("url urls"),
@@ -478,13 +507,17 @@ def criterion_type(path: str) -> str | None:
         return None
     if "".join(words) in _STATED:
         return "url" if words[-1] in ("url", "urls") else "judge"
-    if words[0] not in _CALLS_FOR and (len(words) < 2 or words[-1] not in _CONTAINS):
-        return None
     plain = next((kind for kind, ends in _BY_END.items() if words[-1] in ends), None)
-    if plain is None:
-        return None
-    refused = "not" in words or words[0] in ("forbidden", "forbid")
-    return f"not-{plain}" if refused else plain
+    known = {*words}
+    demands = words[0] in _CALLS_FOR or (len(words) > 1 and words[-1] in _CONTAINS)
+    denied = bool(known & _DENIES) and (demands or bool(known & _CALLS_FOR))
+    forbids = words[0] in _FORBIDS or denied
+    if plain == "icontains" and words[0] in _FORBIDS_TERMS:
+        forbids = demands = True
+    if forbids:
+        measured = words[-1] in _ENDS_OF_IDS | _ABOUT_IT
+        return None if measured else f"not-{plain or 'judge'}"
+    return plain if demands else None
 
 
 def _joined(path: str) -> str:
@@ -501,6 +534,8 @@ def _demand_first(words: tuple[str, ...]) -> tuple[str, ...]:
 def _composed(words: tuple[str, ...]) -> Meaning | None:
     """The meaning of a name of several words that no table has."""
     words = _demand_first(words)
+    if criterion_type(" ".join(words)) is not None:
+        return Meaning("criterion")
     if not words or words[0] in ("not", "non", "no", "incorrect", "wrong"):
         return None
     if words[-1] in _ENDS_OF_IDS | _OF_NUMBERS:

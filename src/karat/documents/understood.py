@@ -11,7 +11,7 @@ import msgspec
 
 from karat.documents.cells import dialogue, lines_of
 from karat.documents.columns import Column, are_messages
-from karat.documents.names import Role
+from karat.documents.names import Role, criterion_type
 from karat.documents.roles import Undecided
 from karat.formats import clean, excerpt
 
@@ -106,7 +106,9 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
     texts = []
     for path in list(dict.fromkeys(named or undecided.columns))[:_EXAMPLES]:
         if path in columns:
-            texts.append(f"    {clean(path)}: {beginning(columns[path].example)}")
+            refused = (criterion_type(path) or "").startswith("not-")
+            said = "none of: " if refused else ""
+            texts.append(f"    {clean(path)}: {said}{beginning(columns[path].example)}")
 
     if not texts:
         return []

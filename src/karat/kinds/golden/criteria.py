@@ -102,6 +102,8 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
             if kind == "judge" and _URL.match(entry.strip()):
                 kind = "url"
             text = entry
+            if kind == f"{NOT}judge" and len(entry.split()) == 1:
+                kind = f"{NOT}icontains"  # a word, which no judge can take as a rule
             if "|" in entry and kind.endswith("contains"):
                 kind = f"{kind}-any"
                 text = entry.replace("|", "\n")

@@ -438,7 +438,10 @@ class RowReader:
         for label, path in shown:
             value = cell(row, path)
             if not is_empty(value):
-                parts.append(Part(role=label, text=text_of(value), columns=(path,)))
+                text = text_of(value)
+                if label == "criterion":
+                    text = _as_rule(value, path)
+                parts.append(Part(role=label, text=text, columns=(path,)))
 
         kept: list[str] = []
         for role, paths in self.reading.roles.items():
@@ -457,6 +460,17 @@ class RowReader:
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self._rows.notes))
+
+
+def _as_rule(value: object, path: str) -> str:
+    """The criteria in a cell as one text, which says whether they must hold."""
+    stated, _ = criteria.read(value, column=path)
+    texts = "; ".join(criterion.text for criterion in stated)
+    if stated and all(criterion.type.startswith(criteria.NOT) for criterion in stated):
+        return f"none of: {texts}"
+    if stated and all(criterion.type == "icontains" for criterion in stated):
+        return f"all of: {texts}"
+    return text_of(value)
 
 
 _SHOWN_ROLES = ("question", "golden", "choices", "distractor", "answer", "context", "id")

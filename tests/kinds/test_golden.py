@@ -369,7 +369,8 @@ def test_a_fault_in_the_first_rows_names_all_others(folder: Path) -> None:
     (folder / "a.jsonl").write_text(lines([LATE, *NUMBERED, LATE]), encoding="utf-8")
     with pytest.raises(BadDataset) as bad:
         first(3, folder / "a.jsonl")
-    assert [fault.place for fault in bad.value.faults] == ["line 1", "line 2002"]
+    (fault,) = bad.value.faults
+    assert (fault.place, "(1, 2002)" in fault.message) == ("line 1", True)
 
 
 @pytest.mark.parametrize(

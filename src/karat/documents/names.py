@@ -468,6 +468,8 @@ def meanings(path: str) -> tuple[Meaning, ...]:
         found.append(Meaning("question", weak=True))
     if not found:
         composed = _composed(words)
+        if criterion_type(path) is not None:
+            composed = Meaning("criterion")
         if composed is not None:
             found.append(composed)
     if not found and "." in path and criterion_type(path) is not None:
@@ -534,8 +536,6 @@ def _demand_first(words: tuple[str, ...]) -> tuple[str, ...]:
 def _composed(words: tuple[str, ...]) -> Meaning | None:
     """The meaning of a name of several words that no table has."""
     words = _demand_first(words)
-    if criterion_type(" ".join(words)) is not None:
-        return Meaning("criterion")
     if not words or words[0] in ("not", "non", "no", "incorrect", "wrong"):
         return None
     if words[-1] in _ENDS_OF_IDS | _OF_NUMBERS:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat import setups
 from karat.documents.answers import hint, key_of
 from karat.documents.columns import LOOKED_AT
+from karat.documents.emptiness import emptiness
 from karat.documents.hub import shown
 from karat.documents.names import Known
 from karat.documents.row_list import Rows
@@ -33,7 +34,7 @@ from karat.kinds._samples import (
 )
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
-from karat.kinds.golden.reading import BLOCK, Numbered, RowReader
+from karat.kinds.golden.reading import BLOCK, EMPTY, Numbered, RowReader
 from karat.layouts import laid_out
 from karat.records import Sample
 
@@ -102,6 +103,7 @@ class Golden(Kind):
         self._notes: list[str] = []  # what was taken of the file that no option names
         self._understood: Understood | None = None
         self._id_key = options.id_key
+        self._reader: RowReader | None = None  # None: another tool's form, or nothing read
         self._readings: tuple[str, ...] = ()  # to choose from, if the columns leave it open
         self._most: int | None = None  # rows that are enough, unless one of them has a fault
 
@@ -133,6 +135,8 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
+            if not skip:
+                faults = self._as_one(faults)
             skipped = left_out(path, faults, skip=skip, unit=rows.unit)
         except BadDataset as error:
             error.readings = self._readings
@@ -167,6 +171,22 @@ class Golden(Kind):
             understood=self._understood,
             unread=rows.unread,
         )
+
+    def _as_one(self, faults: list[Fault]) -> list[Fault]:
+        """The faults of rows without a golden answer as one, which says what these have in
+        common.
+        """
+        if self._reader is None:
+            return faults
+        golden = self._reader.reading.one("golden") or ""
+        of_empty = [fault for fault in faults if fault.message == EMPTY.format(golden)]
+        said = emptiness(self._reader.rows, golden) if len(of_empty) > 1 else None
+        if said is None:
+            return faults
+        whole = Fault(
+            place=of_empty[0].place, message=f"{said}; fill it in, or leave these rows out"
+        )
+        return [whole, *(fault for fault in faults if fault not in of_empty)]
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""
@@ -271,6 +291,7 @@ class Golden(Kind):
             )
             self._understood = reader.understood()
             self._readings = reader.readings
+            self._reader = reader
             self._notes += reader.notes
             return reader.faults, reader.samples()
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Numbered = tuple[int, Sample | None, list[str]]
 """A row's number, its sample, or what is wrong with it."""
+EMPTY = "'{}' is empty; fill it in, or remove the row"
+"""What is wrong with a row without a question, a golden answer or an id."""
 BLOCK = 64
 """Rows that are read at once."""
 _SHORT_FORMS: Mapping[str, Role] = {
@@ -64,7 +66,7 @@ class RowReader:
         criteria_suffice: bool,
     ) -> None:
         """`criteria_suffice`: whether a row needs nothing else, since a scorer scores criteria."""
-        self._rows, self._options = rows, options
+        self.rows, self._options = rows, options
         self._needs_golden = needs_golden
         self._criteria_suffice = criteria_suffice
         self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
@@ -142,7 +144,7 @@ class RowReader:
             self.faults.append(Fault(place="file", message=other))
             return
 
-        self.faults.append(undecided_fault(undecided, self._columns, self._rows.notes))
+        self.faults.append(undecided_fault(undecided, self._columns, self.rows.notes))
         self.readings = tuple(roles_text(reading) for reading in undecided.readings)
 
     def samples(self) -> Iterator[list[Numbered]]:
@@ -153,17 +155,17 @@ class RowReader:
         if self._options.repeated:  # rows with one question and answer have one position
             first: dict[tuple[str, ...], int] = {}
             paths = [*self._question, self._golden or ""]
-            asked = (key for batch in Table(self._rows.rows) for key in batch.keys(paths))
+            asked = (key for batch in Table(self.rows.rows) for key in batch.keys(paths))
             positions = (first.setdefault(key, len(first)) for key in asked)
 
-        rows = zip(positions, self._rows.rows, strict=False)
+        rows = zip(positions, self.rows.rows, strict=False)
         return map(self._read, iter(lambda: [*islice(rows, BLOCK)], []))
 
     def understood(self) -> Understood | None:
         """The first row as it was read; None: there is none, or it could not be read."""
         if self.faults:
             return None
-        for place in enumerate(self._rows.rows):
+        for place in enumerate(self.rows.rows):
             ((_, sample, wrong),) = self._read([place])
             if not wrong:
                 return self._described(sample, place[1][1])
@@ -189,15 +191,15 @@ class RowReader:
         for at, name in enumerate(self._options.stratify):
             wanted.append((name, f"stratify.{at}", name))
         for what, place, path in wanted:
-            if path in self._columns or not self._rows.count:
+            if path in self._columns or not self.rows.count:
                 continue
-            if any(path in row for _, row in islice(self._rows.rows, LOOKED_AT, None)):
+            if any(path in row for _, row in islice(self.rows.rows, LOOKED_AT, None)):
                 continue
             near = hint(what, path, [*self._columns])
             self.faults.append(
                 Fault(
                     place=f"dataset.{place}",
-                    message=f"no {self._rows.unit} has the key '{path}'{near}",
+                    message=f"no {self.rows.unit} has the key '{path}'{near}",
                 )
             )
 
@@ -376,7 +378,7 @@ class RowReader:
 
     def _missing(self, row: Row, path: str, role: str, wrong: list[str]) -> None:
         if path in row or "." in path:
-            wrong.append(f"'{path}' is empty; fill it in, or remove the row")
+            wrong.append(EMPTY.format(path))
         else:
             wrong.append(f"has no '{path}'{hint(role, path, list(row))}")
 
@@ -459,7 +461,7 @@ class RowReader:
             if not any(other.startswith(f"{path}.") for other in used):
                 unused.append(path)
 
-        return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self._rows.notes))
+        return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
 
 
 def _as_rule(value: object, path: str) -> str:

@@ -1,0 +1,74 @@
+"""Rows in which the golden answer is empty: how many, and what they have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from karat.documents.columns import Row, cell, is_empty
+from karat.documents.row_list import Rows
+from karat.formats import excerpt, plural, some_of
+
+_MOST_VALUES = 12  # of a column that tells what kind of row it is
+_FEW = 3
+_SHOWN = 24  # characters of a value
+
+
+def emptiness(rows: Rows, path: str) -> str | None:
+    """In how many rows a column is empty, by which other column that goes, and what these rows hold
+    instead; None: in fewer than two, in all, or in a few that have nothing in common.
+    """
+    empty: list[tuple[int, Row]] = []
+    filled: list[Row] = []
+    for number, row in rows.rows:
+        if is_empty(cell(row, path)):
+            empty.append((number, row))
+        else:
+            filled.append(row)
+
+    if len(empty) < 2 or not filled:
+        return None
+    among = plural(len(empty) + len(filled), rows.unit)
+    places = some_of([str(number) for number, _ in empty])
+    said = f"'{path}' is empty in {len(empty)} of {among} ({places})"
+    without = [row for _, row in empty]
+    told = f"{_by_which(without, filled)}{_instead(without, filled)}"
+    if not told and len(empty) <= _FEW:
+        return None
+    return f"{said}{told}"
+
+
+def _by_which(empty: list[Row], filled: list[Row]) -> str:
+    """The column whose values part the rows, with the fewest values of these."""
+    found: dict[str, Mapping[str, int]] = {}
+    for name in empty[0]:
+        values = [row.get(name) for row in (*empty, *filled)]
+        if not all(isinstance(value, (str, bool, int)) for value in values):
+            continue
+        texts = [str(value) for value in values]
+        inside = Counter(texts[: len(empty)])
+        apart = not {*inside} & {*texts[len(empty) :]}
+        if apart and len({*texts}) <= _MOST_VALUES and 2 * len({*texts}) <= len(texts):
+            found[name] = inside
+
+    if not found:
+        return ""
+    name = min(found, key=lambda name: len(found[name]))
+    listed = [f"{excerpt(text, _SHOWN)} ({count})" for text, count in found[name].items()]
+    return f": all those whose '{name}' is {some_of(listed)}, and no other"
+
+
+def _instead(empty: list[Row], filled: list[Row]) -> str:
+    """The columns that hold something in these rows alone."""
+    counts: Counter[str] = Counter()
+    for row in empty:
+        counts.update(name for name, value in row.items() if not is_empty(value))
+    for row in filled:
+        for name, value in row.items():
+            if not is_empty(value):
+                del counts[name]
+
+    if not counts:
+        return ""
+    names = [f"'{name}' ({count})" for name, count in counts.items()]
+    return f"; they alone have {some_of(names)}"

@@ -441,3 +441,19 @@ def test_the_reply_in_a_chat_is_golden_only_where_there_is_no_golden_answer(tmp_
     chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     assert turn(tmp_path, {"messages": chat}) == ("Why?", "So.")
     assert turn(tmp_path, {"messages": chat, "golden_answer": "Because."})[1] == "Because."
+
+
+def test_a_column_of_two_numbers_may_be_the_label(tmp_path):
+    rows = [{"Sentence": f"This place was number {n} of my trip", "mood": n % 2} for n in range(8)]
+    assert "roles: {question: Sentence, golden: mood}" in refused(tmp_path, rows)
+
+
+def test_a_span_of_the_answer_is_golden_beside_ids(tmp_path):
+    row = {"question": "Who?", "answer_span": "Ann", "gold_block_ids": ["b1", "b2"]}
+    assert turn(tmp_path, row) == ("Who?", "Ann")
+    row = {"question": "Who?", "relevant_ids": "1|2"}
+    assert "golden: relevant_ids, criterion: null}  # ids, as of documents" in refused(tmp_path, row)
+
+
+def test_a_table_of_numbers_is_called_one(tmp_path):
+    assert "holds nothing but numbers (2 columns)" in refused(tmp_path, [{"WD": 1, "TI": 2.5}, {"WD": 2, "TI": 3}])

@@ -234,6 +234,14 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path):
     assert kind_of(path) == "golden"
 
 
+def test_empty_sheets_and_those_without_questions_are_no_choice(tmp_path):
+    asked = [HEADER, ["a", "b", 1]]
+    path = workbook(tmp_path / "q.xlsx", [["made", "by"], ["Ann", 1]], asked, [])
+    assert rows_of(path) == [(2, {"question": "a", "answer": "b", "n": 1})]
+    assert read_rows(path).notes == ["rows: the sheet 'S2'; not read: 'S1'"]
+    assert rows_of(workbook(tmp_path / "r.xlsx", [["x"], ["a"]], [])) == [(2, {"x": "a"})]
+
+
 @pytest.mark.parametrize(
     ("sheet", "message"),
     [

@@ -27,7 +27,8 @@ from karat.documents.shapes import right_letters
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
     answertext fullanswer program cypher translation groundtruthlabel targetoutput
-    targetresponse"""
+    targetresponse answerspan answerpassage answerexcerpt answerquote answersnippet
+    answersentence"""
 )
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 

@@ -188,6 +188,7 @@ SAID = word_set(
 )
 DECIDED = word_set("choice chosen decision selection selected pick")
 """Names of what an agent chose, in files of results."""
+_OF_AN_ANSWER = word_set("span passage excerpt quote snippet sentence")
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to")
 _FILLERS |= word_set(
     "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
@@ -590,6 +591,8 @@ def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
     if words[-1] in ("answer", "output", "response") and len(words) == 2:
+        return Meaning("golden", weak=True)
+    if len(words) == 2 and words[0] == "answer" and words[1] in _OF_AN_ANSWER:
         return Meaning("golden", weak=True)
     asks = {"question", "query", "prompt"} & {*words}
     if asks and not _ABOUT_IT & {*words}:

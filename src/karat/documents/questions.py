@@ -142,7 +142,8 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
-        goldens += [{"golden": (path,)} for path in offers]
+        offers += [path for path in file.free if _is_label(file, path) and path not in used]
+        goldens += [{"golden": (path,)} for path in dict.fromkeys(offers)]
         goldens.append({})
         file.unsure = True
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
@@ -199,6 +200,13 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
     for other in others:
         said |= file.columns[other].values
     return bool(said) and path not in others and file.columns[path].values <= said
+
+
+def _is_label(file: Candidates, path: str) -> bool:
+    """Whether a column of the rows themselves holds both of two labels, such as 0 and 1."""
+    column = file.free[path]
+    both = column.is_yes_or_no and len(column.values) == 2
+    return both and column.filled == column.rows and "." not in path
 
 
 def _may_be_found(file: Candidates, path: str) -> bool:

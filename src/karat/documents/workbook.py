@@ -6,18 +6,19 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, time
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.documents.csv_rows import header_names
+from karat.documents.names import meanings, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
-from karat.formats import count
+from karat.formats import count, some_of
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_CELLS = 5_000_000
 _MOST_COLUMNS = 1_000  # of 16,384: cells further right are strays, or meant to make reading slow
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
+_FIRST = 100  # rows among which a sheet has its header
 _ERRORS = frozenset(
     {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"}
 )
@@ -74,6 +76,9 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
             header: list[str] | None = None
             has_empty = False
             with _sheet(path, data, sheet, values=True) as worksheet:
+                if sheet is None:
+                    sheet = worksheet.title
+                    _note_others(rows, worksheet)
                 for number, cells in _numbered(path, worksheet):
                     if all(cell is None for cell in cells):
                         continue
@@ -110,6 +115,9 @@ def _sheet(
     workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
     with closing(workbook):
         sheets = {sheet.title: sheet for sheet in workbook.worksheets}
+        if name is None and len(sheets) > 1:
+            likely = _likely(_headers(workbook.worksheets)) or [*sheets]
+            sheets = {title: sheets[title] for title in likely}
         listed = ", ".join(f"'{title}'" for title in sheets)
         if name is None and len(sheets) != 1:
             if sheets:
@@ -132,6 +140,43 @@ def _sheet(
         chosen = sheets[next(iter(sheets)) if name is None else name]
         chosen.reset_dimensions()  # the size that the file declares is not trusted
         yield chosen
+
+
+def _note_others(rows: Rows, worksheet: ReadOnlyWorksheet) -> None:
+    """Notes which sheets with something in them are not read."""
+    titles = _headers(worksheet.parent.worksheets)
+    others = [f"'{title}'" for title in titles if title != worksheet.title]
+    if others:
+        read = f"rows: the sheet '{worksheet.title}'"
+        rows.notes.append(f"{read}; not read: {some_of(others)}")
+
+
+def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
+    """The names of the columns of each sheet that is not empty."""
+    headers = {}
+    for sheet in sheets:
+        sheet.reset_dimensions()
+        rows = islice(sheet.iter_rows(values_only=True, max_col=_MOST_COLUMNS), _FIRST)
+        filled = (cells for cells in rows if any(cell is not None for cell in cells))
+        header = next(filled, None)
+        if header is not None:
+            headers[sheet.title] = [str(cell) for cell in header if cell is not None]
+
+    return headers
+
+
+def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
+    """The only sheet that names a question, if it names an answer, too; else all."""
+    asking = [title for title, names in headers.items() if with_role(names, "question")]
+    if len(asking) == 1 and _answers(headers[asking[0]]):
+        return asking
+    return [*headers]
+
+
+def _answers(names: Sequence[str]) -> bool:
+    """Whether a header may name a golden answer or an agent's."""
+    roles = {meaning.role for name in names for meaning in meanings(name)}
+    return bool(roles & {"golden", "answer"})
 
 
 def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cells]]:

@@ -504,9 +504,13 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     """
     names = {"".join(words_of(path)) for path in columns}
     if names == {"id", "value"}:
-        return "holds one text an id, but no questions: give the file with the questions, too"
+        held = "a list of texts" if columns["value"].lists else "one text"
+        return f"holds {held} an id, but no questions: give the file with the questions, too"
     if {"queryid", "corpusid"} <= names:
         return "says which documents are relevant to a question (qrels): give the questions' file"
+    filled = [column for column in columns.values() if column.filled]
+    if len(filled) > 1 and all(column.is_numeric for column in filled):
+        return f"holds nothing but numbers ({len(filled)} columns), and no questions"
     return unasked(columns)
 
 
@@ -531,6 +535,8 @@ def undecided_fault(
             lines[-1] += "  # nothing to compare answers with"
         elif golden in reading.roles.get("question", ()):
             lines[-1] += "  # golden: the last reply"
+        elif {*words_of(golden)[-1:]} & {"id", "ids"}:
+            lines[-1] += "  # ids, as of documents to retrieve: no answer is equal to them"
 
     empty = []
     for path, column in columns.items():

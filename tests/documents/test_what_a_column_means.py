@@ -457,3 +457,16 @@ def test_a_span_of_the_answer_is_golden_beside_ids(tmp_path):
 
 def test_a_table_of_numbers_is_called_one(tmp_path):
     assert "holds nothing but numbers (2 columns)" in refused(tmp_path, [{"WD": 1, "TI": 2.5}, {"WD": 2, "TI": 3}])
+
+
+def test_an_expected_object_is_offered_beside_its_fields_and_not_a_class_instead(tmp_path):
+    expected = {"covered": True, "reason": "In time", "share": 3}
+    row = {"category": "fire", "input": {"day": "Monday", "said": "My house burns"}, "expected_output": expected}
+    said = refused(tmp_path, row)
+    assert "golden: expected_output}" in said
+    assert "golden: category" not in said
+
+
+def test_days_are_never_offered_as_questions(tmp_path):
+    rows = [{"made": f"9/{n}/2017", "who": f"Ann Smith the {n}th", "category": "other"} for n in range(1, 9)]
+    assert "question: made" not in refused(tmp_path, rows)

@@ -41,7 +41,9 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if not exact and not file.strong("question"):
         agents = [path for path in agents if joined(path) != "hypothesis"]  # of a researcher
     weak = [path for path in file.called("golden", weak=True) if file.holds_answer(path)]
-    if not exact and not any(file.holds_answer(path) for path in weak if "." not in path):
+    whole = [path for path in file.strong("golden") if path not in exact and "." not in path]
+    objects = file.door == "dataset" and any(file.free[path].objects for path in whole)
+    if not exact and (objects or not any("." not in path for path in weak)):
         exact = file.inside("golden")
     if file.door == "results":
         exact = [path for path in exact if not is_in_answer(path) and not holds_scores(path)]

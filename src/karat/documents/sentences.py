@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from karat.documents.columns import Column
 from karat.documents.names import ADDED, Meaning, Role, meanings, word_set, words_of
 
-NO_WORDS = re.compile(r"https?://\S+|[0-9a-f-]{16,}|\d{4}-\d\d-\d\d([T ].{,25})?")
+NO_WORDS = re.compile(
+    r"https?://\S+|[0-9a-f-]{16,}|(\d{4}-\d\d-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4})([T ].{,25})?"
+)
 """URLs, ids and dates: no question or answer consists of one."""
 FEW_ROWS = 40
 """Rows whose values are enough to tell questions from classes."""

@@ -470,3 +470,17 @@ def test_an_expected_object_is_offered_beside_its_fields_and_not_a_class_instead
 def test_days_are_never_offered_as_questions(tmp_path):
     rows = [{"made": f"9/{n}/2017", "who": f"Ann Smith the {n}th", "category": "other"} for n in range(1, 9)]
     assert "question: made" not in refused(tmp_path, rows)
+
+
+def test_a_list_that_always_holds_the_golden_answer_is_named(tmp_path):
+    rows = [{"question": f"What is {n}?", "target": f"t{n}", "refs": [f"t{n}", f"u{n}"][: 1 + n % 2]} for n in range(9)]
+    (said,) = [warning for warning in load(tmp_path, rows).warnings if "refs" in warning]
+    assert said.startswith("'refs' holds 'target' in every row, and more in 4 of 9: if any of them is right, set")
+    read = load(tmp_path, rows, roles={"golden": "refs"}, several="any").samples[1].turns[0]
+    assert read.detail == {"answers": ["t1", "u1"]}
+
+
+def test_a_table_without_questions_is_said_to_have_none(tmp_path):
+    rows = [{"Name": f"Inn {n}", "Stars": n, "Terrace": n % 2} for n in range(9)]
+    said = refused(tmp_path, rows)
+    assert "no column looks like a question: 2 of 3 hold numbers, or yes and no; if several make one" in said

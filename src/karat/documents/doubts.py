@@ -173,6 +173,28 @@ def _labels(seen: Seen) -> Iterator[str]:
         )
 
 
+def _among_others(seen: Seen) -> Iterator[str]:
+    """Lists that hold the golden answer of every row and, in some, others beside it."""
+    for golden in seen.all("golden")[:1]:
+        right = seen.texts(golden.path)
+        for path, column in seen.columns.items():
+            if path == golden.path or 2 * column.lists <= column.rows:
+                continue
+            if path in seen.roles.get("choices", ()):
+                continue
+            listed = [cell(row, path) for row in seen.rows]
+            pairs = [*zip(right, listed, strict=True)]
+            if not all(isinstance(texts, list) and text in texts for text, texts in pairs):
+                continue
+            more = sum(len(texts) > 1 for texts in listed)
+            if more and len(pairs) >= _FEWEST:
+                yield (
+                    f"'{path}' holds '{golden.path}' in every row, and more in {more} of "
+                    f"{len(pairs)}: if any of them is right, set `roles: {{golden: {path}}}` and "
+                    f"`several: any`"
+                )
+
+
 def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
@@ -371,7 +393,7 @@ def _in_words(texts: Sequence[str]) -> bool:
 
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
-    "golden": (_labels, _instructions, _absent),
+    "golden": (_among_others, _labels, _instructions, _absent),
     "question": (_codes, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),

@@ -548,6 +548,13 @@ def undecided_fault(
         are = "is" if len(empty) == 1 else "are"
         lines.insert(1, f"  {' and '.join(empty[:4])} {are} empty in most rows")
 
+    top = [column for path, column in columns.items() if "." not in path]
+    numbers = sum(column.is_numeric for column in top if column.filled)
+    if not undecided.readings and 2 * numbers > len(top):
+        lines.append(
+            f"  no column looks like a question: {numbers} of {len(top)} hold numbers, or yes and "
+            f"no; if several make one together, name them as a list: question: […, …]"
+        )
     listed = some_of([path for path in columns if "." not in path], most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines += examples(undecided, columns)

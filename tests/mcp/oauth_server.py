@@ -1,6 +1,6 @@
 """An authorization server and a guard, at one address with the scripted MCP server over HTTP.
 
-Run by its path; `guarded("--token-uses", "5")` does so for the length of a block.
+Run by its path, it forks servers; `guarded("--token-uses", "5")` is one for the length of a block.
 
 Whoever asks to log in is let in. A token is good for so many requests, then it has expired. `GET /log` tells what
 happened: each token that was given, each request that was rejected, each that was passed on.
@@ -13,13 +13,16 @@ import asyncio
 import base64
 import hashlib
 import json
+import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
@@ -36,14 +39,27 @@ SECRET = "its-own-secret"
 @contextmanager
 def guarded(*options: str) -> Iterator[str]:
     """The URL of a server in a process of its own; its client is `karat` with SECRET."""
-    argv = [sys.executable, "-P", __file__, *options]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url: str = json.loads(process.stdout.readline())["url"]
-            yield url
-        finally:
-            process.kill()
+    server = _started(options)
+    try:
+        yield server["url"]
+    finally:
+        os.kill(server["pid"], signal.SIGKILL)
+
+
+def _started(options: tuple[str, ...]) -> dict[str, Any]:
+    parent = _parent()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(options) + "\n")
+    parent.stdin.flush()
+    server: dict[str, Any] = json.loads(parent.stdout.readline())
+    return server
+
+
+@cache
+def _parent() -> subprocess.Popen[str]:
+    """Forks all servers of this process, so that the SDK is imported once. It ends when nobody can write to it."""
+    return subprocess.Popen([sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def happened(url: str) -> Counter[str]:
@@ -230,7 +246,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
         never=chosen.never,
         secret_methods=chosen.secret_methods,
     )
-    sys.stdout.write(json.dumps({"url": f"{origin}/mcp"}) + "\n")
+    sys.stdout.write(json.dumps({"url": f"{origin}/mcp", "pid": os.getpid()}) + "\n")
     sys.stdout.flush()
     await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listening])
 
@@ -244,4 +260,9 @@ if __name__ == "__main__":
     parser.add_argument("--grants")
     parser.add_argument("--never")
     parser.add_argument("--secret-methods", nargs="*")
-    asyncio.run(_serve(parser.parse_args()))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever asked for a server kills it, and nobody waits for it
+    scripted().streamable_http_app()  # imports what all servers need
+    for line in sys.stdin:
+        if os.fork() == 0:
+            asyncio.run(_serve(parser.parse_args(json.loads(line))))
+            os._exit(0)

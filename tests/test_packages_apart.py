@@ -20,12 +20,28 @@ SOURCE = Path(karat.__file__).resolve().parent.parent
 NEEDED_BY = {"karat_query": ("karat_studies",)}  # `derive` and `select` of a study are SQL
 PACKAGES = sorted(path.name for path in SOURCE.glob("karat_*") if (path / "__init__.py").is_file())
 EVERY_MODULE = """
-    import importlib, pkgutil, sys
-    for top in sys.argv[1:]:
+import importlib, json, os, pkgutil, sys
+
+def import_all(tops):
+    for top in tops:
         for module in pkgutil.walk_packages(importlib.import_module(top).__path__, top + "."):
             if not module.name.endswith((".__main__", "_child")):
                 importlib.import_module(module.name)
-    print(*sorted(name for name in sys.modules if name.startswith("karat")))
+
+def imported():
+    return sorted(name for name in sys.modules if name.startswith("karat"))
+
+source, every_package, copies = json.loads(sys.argv[1])
+import_all(every_package)  # what others wrote stays, for all copies
+for copy, packages in copies.items():
+    if os.fork() == 0:
+        for name in imported():
+            del sys.modules[name]
+        sys.path[:] = [copy if path == source else path for path in sys.path]
+        import_all(packages)
+        print(json.dumps([copy, imported()]), flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
@@ -65,17 +81,42 @@ def every_command(tmp_path_factory) -> set[str]:
     return commands(SOURCE, tmp_path_factory.mktemp("every"))
 
 
+def gone_with(package: str) -> list[str]:
+    return [package, *NEEDED_BY.get(package, ())]
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory) -> dict[str, Path]:
+    """Each package, and a copy of the source without it."""
+    folder = tmp_path_factory.mktemp("copies")
+    return {package: copy_without(gone_with(package), folder / package) for package in PACKAGES}
+
+
+@pytest.fixture(scope="module")
+def every_module(copies, tmp_path_factory) -> tuple[dict[str, list[str]], str]:
+    """Each copy, and our modules that are loaded when all of its modules are; and what was said of errors."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "every.py").write_text(EVERY_MODULE, encoding="utf-8")
+    every_package = ["karat", *PACKAGES]
+    kept = {
+        str(copy): [name for name in every_package if name not in gone_with(package)]
+        for package, copy in copies.items()
+    }
+    done = python(SOURCE, folder, "every.py", json.dumps([str(SOURCE), every_package, kept]))
+    return dict(map(json.loads, stdout_of(done).splitlines())), done.stderr
+
+
 @pytest.mark.parametrize("package", PACKAGES)
-def test_without_a_package_its_commands_are_gone_and_all_other_modules_are_there(package, every_command, tmp_path):
-    gone = [package, *NEEDED_BY.get(package, ())]
-    source = copy_without(gone, tmp_path / "src")
+def test_without_a_package_its_commands_are_gone_and_all_other_modules_are_there(
+    package, copies, every_command, every_module, tmp_path
+):
+    gone, source = gone_with(package), copies[package]
     its = {path.stem.rstrip("_").replace("_", "-") for path in (SOURCE / package / "commands").glob("[!_]*.py")}
     assert commands(source, tmp_path) == every_command - its
-    rest = ["karat", *(name for name in PACKAGES if name not in gone)]
-    (tmp_path / "every.py").write_text("\n".join(line[4:] for line in EVERY_MODULE.splitlines()), encoding="utf-8")
-    imported = stdout_of(python(source, tmp_path, "every.py", *rest)).split()
-    assert {"karat.execution.trial", *rest} <= set(imported)
-    assert not [name for name in imported if name.partition(".")[0] in gone]
+    loaded, errors = every_module
+    assert str(source) in loaded, errors
+    assert {"karat.execution.trial", "karat", *PACKAGES} - {*gone} <= {*loaded[str(source)]}
+    assert not [name for name in loaded[str(source)] if name.partition(".")[0] in gone]
 
 
 @pytest.fixture(scope="module")

@@ -77,15 +77,29 @@ def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, tmp_pa
     assert kind not in here
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown", "csv", "html"])
-def test_every_report_of_such_a_run_says_so(without, tmp_path, form):
+def reported(path: Path | str, run: Path, folder: Path, forms: list[str]) -> dict[str, Path]:
+    """Reports of a run in all forms, written by one process."""
+    out = {form: folder / f"report.{form}" for form in forms}
+    commands = [["report", str(run), "--to", form, "--out", str(file)] for form, file in out.items()]
+    program = "import json, sys; from karat.__main__ import main; sys.exit(max(map(main, json.loads(sys.argv[1]))))"
+    shown = stdout_of(python(path, folder, "-c", program, json.dumps(commands)))
+    assert shown.split() == [str(file) for file in out.values()]
+    return out
+
+
+FORMS = ["terminal", "markdown", "csv", "html"]
+
+
+@pytest.fixture(scope="module")
+def reports(without, tmp_path_factory) -> dict[str, Path]:
     kind, source = without
-    out = tmp_path / "report"
-    shown = stdout_of(
-        python(source, tmp_path, "-m", "karat", "report", RUNS / OF_KIND[kind], "--to", form, "--out", out)
-    )
-    assert shown.strip() == str(out)
-    text = out.read_text(encoding="utf-8")
+    return reported(source, RUNS / OF_KIND[kind], tmp_path_factory.mktemp("reports"), FORMS)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_report_of_such_a_run_says_so(without, reports, form):
+    kind, _ = without
+    text = reports[form].read_text(encoding="utf-8")
     if form == "csv":
         assert text.count("\n") > 1
     else:
@@ -319,12 +333,18 @@ def test_a_kind_of_another_package_is_checked_and_run(distribution, finished):
     assert said["two", "b"] == ["two! ", "you said two! , sure? "]
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown", "html", "json"])
-def test_it_is_reported_in_every_form(distribution, finished, form):
+FORMS_OF_WORDS = ["terminal", "markdown", "html", "json"]
+
+
+@pytest.fixture(scope="module")
+def reports_of_words(distribution, finished) -> dict[str, Path]:
     (run,) = (finished / "results").iterdir()
-    out = finished / f"report.{form}"
-    stdout_of(python(distribution, finished, "-m", "karat", "report", run, "--to", form, "--out", out))
-    text = out.read_text(encoding="utf-8")
+    return reported(distribution, run, finished, FORMS_OF_WORDS)
+
+
+@pytest.mark.parametrize("form", FORMS_OF_WORDS)
+def test_it_is_reported_in_every_form(reports_of_words, form):
+    text = reports_of_words[form].read_text(encoding="utf-8")
     assert "2 words were asked" in text
     if form == "json":
         assert json.loads(text)["words"] == {"type": "words", "words": 2}

@@ -258,10 +258,10 @@ async def until(holds) -> None:
 
 
 @pytest.mark.slow
-def test_five_hundred_trials_leave_nothing(with_workspace, tmp_path):
-    file = with_workspace(questions=250, scorers=["equals"])
+def test_two_hundred_trials_leave_nothing(with_workspace, tmp_path):
+    file = with_workspace(questions=100, scorers=["equals"])
     asyncio.run(run_experiment(load(file), results=tmp_path / "results"))
-    assert len(calls(tmp_path)) == 500
+    assert len(calls(tmp_path)) == 200
     nothing_is_left()
 
 

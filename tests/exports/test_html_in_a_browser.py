@@ -110,6 +110,7 @@ def test_a_run_over_studies_is_drawn(browser, study_page):
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
+@pytest.mark.slow
 def test_charts_fill_their_place_and_stay_within(browser, golden_page):
     path, _ = golden_page
     for width in (320, 820, 1440):
@@ -123,6 +124,7 @@ def test_charts_fill_their_place_and_stay_within(browser, golden_page):
                 assert taken <= room + 1 or width == 320  # where it is moved in its box, large enough to be read
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("make", ["golden", "conversation"])
 @pytest.mark.parametrize("script", [True, False])
 def test_a_phone_never_scrolls_sideways(browser, tmp_path, journals, golden_page, make, script):
@@ -134,6 +136,7 @@ def test_a_phone_never_scrolls_sideways(browser, tmp_path, journals, golden_page
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
+@pytest.mark.slow
 def test_on_a_phone_every_number_of_a_wide_table_is_in_sight(browser, tmp_path, journals, golden_page):
     for path, _ in (golden_page, written(tmp_path, talk(tmp_path, journals))):
         with opened(browser, path, width=320) as page:
@@ -148,6 +151,7 @@ def test_on_a_phone_every_number_of_a_wide_table_is_in_sight(browser, tmp_path, 
             assert "" not in heads
 
 
+@pytest.mark.slow
 def test_light_and_dark_follow_the_system_until_one_chooses(browser, golden_page):
     path, _ = golden_page
 
@@ -209,6 +213,7 @@ def test_the_keyboard_reaches_everything(browser, golden_page):
         assert page.locator("#chart-scores-completeness table").is_visible()
 
 
+@pytest.mark.slow
 def test_a_mark_has_its_numbers(browser, golden_page):
     path, _ = golden_page
     with opened(browser, path) as page:
@@ -216,6 +221,7 @@ def test_a_mark_has_its_numbers(browser, golden_page):
         assert label is not None and "baseline" in label
 
 
+@pytest.mark.slow
 def test_on_paper_the_page_is_light_and_whole(browser, golden_page):
     path, _ = golden_page
     with opened(browser, path, color_scheme="dark") as page:
@@ -226,6 +232,7 @@ def test_on_paper_the_page_is_light_and_whole(browser, golden_page):
         assert page.locator(".drawing svg").first.is_visible()
 
 
+@pytest.mark.slow
 def test_a_page_without_charts_has_their_tables(browser, tmp_path, journals):
     run = journals.table(tmp_path / "run", {"only": [[1], [2]]})
     path = tmp_path / "report.html"

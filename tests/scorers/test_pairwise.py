@@ -375,6 +375,7 @@ def test_conversations_are_compared_as_a_whole(bench: Bench) -> None:
     assert mean(summarize(run), "bb", "preference") == 1.0
 
 
+@pytest.mark.slow  # quick: test_what_one_order_cost_is_not_paid_again_when_the_other_fails
 def test_after_kill_9_between_the_orders_of_a_pair_only_what_is_missing_is_asked(bench: Bench) -> None:
     """With one pair at a time: the process is ended while the model answers to the second order of the third pair."""
     experiment = f"""

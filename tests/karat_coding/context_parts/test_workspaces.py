@@ -208,7 +208,7 @@ def test_what_a_build_leaves_is_not_kept_and_hides_nothing_else(base, overlay, t
     assert not [name for name in built if (tmp_path / "again" / name).exists()]
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 def test_too_many_files_are_cut_off_and_what_is_nearest_to_the_top_is_kept_first(base, overlay, tmp_path):
     workspace = open_workspace(tmp_path / "attempt", base, overlay)
     run(workspace, "mkdir -p a/many z; (cd a/many; seq 20500 | xargs touch); touch z/result; truncate -s 63M a/many/0")

@@ -117,7 +117,8 @@ class Column(msgspec.Struct):
     @property
     def is_yes_or_no(self) -> bool:
         """Whether cells hold nothing but true and false, or 1 and 0."""
-        return self.flags == self.filled or self.values <= {"0", "1", "0.0", "1.0"}
+        digits = self.numbers == self.filled and self.values <= {"0", "1", "0.0", "1.0"}
+        return self.flags == self.filled or digits
 
     @property
     def is_verdict(self) -> bool:

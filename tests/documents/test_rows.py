@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from karat.documents.rows import has_key, read_rows
+from karat.documents.csv_rows import delimiter_of
+from karat.documents.rows import (
+    has_key,
+    has_too_many_nan,
+    holds_row,
+    left_out,
+    read_rows,
+    repeated_key,
+    unpacks_too_large,
+)
 from karat.documents.unfolding import unfolded
-from karat.errors import BadDataset
+from karat.errors import BadDataset, Fault
 
 
 def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
@@ -156,3 +168,318 @@ def test_columns_after_the_last_cell_of_every_row_are_left_out(tmp_path: Path) -
     assert notes == ["2 columns without a cell in any row: model a, model b"]
     _, _, faults = read(tmp_path, "t.csv", "question,answer,model a\nA?,a\nB?,b,c\n")
     assert faults == ["line 2: has 2 cells, the header has 3; put text with commas in quotes"]
+
+
+BAD_JSON = "is not JSON, column 7: expecting value"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows", "notes", "faults"),
+    [
+        # JSON Lines
+        ("t.jsonl", '\ufeff{"a": 1}\n\n {"a": 2}\t\n', [(1, {"a": 1}), (3, {"a": 2})], [], []),
+        ("t.ndjson", '{"a": 1}\n', [(1, {"a": 1})], [], []),
+        ("t.jsonl", '{"a": 1}\n{"a": x}\n{"a": 3}', [(1, {"a": 1}), (3, {"a": 3})], [], [f"line 2: {BAD_JSON}"]),
+        ("t.jsonl", '{"a": 1}\n[1]\n', [(1, {"a": 1})], [], ["line 2: is a list; each line must be a JSON object"]),
+        ("t.jsonl", '{"a": 1}\n"x"\n', [(1, {"a": 1})], [], ["line 2: is a text; each line must be a JSON object"]),
+        ("t.jsonl", '{"a": 1}\n7\n', [(1, {"a": 1})], [], ["line 2: is a number (7); each line must be a JSON object"]),
+        ("t.jsonl", '{"a": 1}\ntrue\n', [(1, {"a": 1})], [], ["line 2: is true; each line must be a JSON object"]),
+        ("t.jsonl", '{"a": 1}\nfalse\n', [(1, {"a": 1})], [], ["line 2: is false; each line must be a JSON object"]),
+        ("t.jsonl", '{"a": 1}\nnull\n', [(1, {"a": 1})], [], ["line 2: is null; each line must be a JSON object"]),
+        (
+            "t.jsonl",
+            '{"a": 1}\n1e999\n',
+            [(1, {"a": 1})],
+            [],
+            ["line 2: is a number (1e999); each line must be a JSON object"],
+        ),
+        (
+            "t.jsonl",
+            '{"a": 1}\n{"b": 1, "b": 2}\n',
+            [(1, {"a": 1})],
+            [],
+            ["line 2: an object has the key 'b' twice; remove one of them"],
+        ),
+        ("t.jsonl", '{"a": NaN}\n{"a": 1}\n', [(1, {"a": None}), (2, {"a": 1})], [], []),
+        ("t.jsonl", '[{"a": 1}, {"a": 2}]', [(1, {"a": 1}), (2, {"a": 2})], [], []),
+        # JSON
+        ("t.json", '{"a": 1}\n{"a": 2}\n', [(1, {"a": 1}), (2, {"a": 2})], [], []),
+        ("t.json", '[{"a": 1}, 7, {"a": 2}]', [(1, {"a": 1}), (3, {"a": 2})], [], ["item 2: is a number (7); each item must be an object"]),
+        ("t.json", '[[{"a": 1}, {"a": 2}]]', [(1, {"a": 1}), (1, {"a": 2})], [], []),
+        ("t.json", '[{"a": NaN}]', [(1, {"a": None})], [], []),
+        # CSV
+        ("t.csv", "a,b\n1,2\n\n3,4\n", [(2, {"a": "1", "b": "2"}), (4, {"a": "3", "b": "4"})], [], []),
+        ("t.tsv", "a\tb,c\n1\t2;3\n", [(2, {"a": "1", "b,c": "2;3"})], [], []),
+        ("t.csv", "a|b\n1|2\n", [(2, {"a": "1", "b": "2"})], [], []),
+        ("t.csv", "sep=,\na,b\n1,2\n", [(3, {"a": "1", "b": "2"})], [], []),
+        ("t.csv", "a,,b\n1,2,3\n", [(2, {"a": "1", "column 2": "2", "b": "3"})], [], []),
+        ("t.csv", " a ,b\n1,2\n", [(2, {"a": "1", "b": "2"})], [], []),
+        (
+            "t.csv",
+            "a,b\n1,2\n3\n4,5\n",
+            [(2, {"a": "1", "b": "2"}), (4, {"a": "4", "b": "5"})],
+            [],
+            ["line 3: has 1 cell, the header has 2; put text with commas in quotes"],
+        ),
+        ("t.csv", "a\n1,2\n3\n", [(2, {"a": "1,2"}), (3, {"a": "3"})], [], []),
+        # YAML
+        ("t.yaml", "- a: 1\n- a: 2\n", [(1, {"a": 1}), (2, {"a": 2})], [], []),
+        ("t.yml", "[{a: 1}, {a: 2}]\n", [(1, {"a": 1}), (2, {"a": 2})], [], []),
+        ("t.yaml", "- a: 1\n- a: .inf\n", [(1, {"a": 1})], [], ["line 2: holds .inf, which JSON does not allow or no floating-point number can hold"]),
+        ("t.yaml", "- a: .nan\n- a: 1\n", [(2, {"a": 1})], [], ["line 1: holds .nan, which JSON does not allow or no floating-point number can hold"]),
+    ],
+)  # fmt: skip
+def test_rows_notes_and_faults_of_a_file(tmp_path, name, text, rows, notes, faults):
+    assert read(tmp_path, name, text) == (rows, notes, faults)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fault"),
+    [
+        ("t.txt", b"x", "cannot read files that end in '.txt', only .jsonl, .ndjson, .json, .csv, .tsv, .yaml, "),
+        ("t.yaml.gz", b"x", "cannot read files that end in '.yaml.gz', only .jsonl, "),
+        ("t.csv", b" \n", "is empty; it needs at least one sample"),
+        ("t.csv", b"a,b\n", "holds no sample; it needs at least one"),
+        ("t.jsonl", b"\0{}", "is not a text file"),
+        ("t.csv", b"a\0b\n1\n", "is not a text file"),
+        ("t.json", b"[\0]", "is not a text file"),
+        ("t.json", b"[]", "holds no sample; it needs at least one"),
+        ("t.json", b'"x"', "is a text; it must be a list of objects: [{…}, {…}]"),
+        ("t.json", b"null", "is null; it must be a list of objects: [{…}, {…}]"),
+        ("t.json", b'{"a": 1, "a": 2}', "an object has the key 'a' twice; remove one of them"),
+        ("t.json", b"[" * 20_000, "is nested too deeply"),
+        ("t.json", b'{"a": 1} x', "line 1: is not JSON, column 10: expecting value"),
+        ("t.json", b"[1,\n x]", "line 2: is not JSON, column 2: expecting value"),
+        ("t.json", b'{"agent": 1, "conditions": 2}', "is an experiment file, not a dataset"),
+        ("t.json", b'{"dev": [], "test": []}', "holds nothing but empty lists: dev, test"),
+        ("t.json", b'{"queries": 1, "corpus": 2}', "is a retrieval set: questions, documents and which of them is"),
+        ("t.json", b'{"questions": 1, "corpus": 2}', "is a retrieval set"),
+        ("t.json", b'{"n": 1, "m": 2, "x": []}', "holds nothing but empty lists: x"),
+        ("t.json", b'{"n": 1, "m": 2.5, "x": "y"}', "holds means or settings, but no rows: give the file with one row"),
+        ("t.json", b'{"n": 1, "x": "y"}', 'is an object without a list of rows; it must be {"dev": [{…}, {…}]} or a '),
+        ("t.json", b"{}", "is an object without a list of rows"),
+        ("t.csv", b"\xff\xfea", "is UTF-16 cut in the middle of a character"),
+        (
+            "t.csv",
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "is a pointer of Git LFS, not the file: run `git lfs ",
+        ),
+        ("t.csv", b" <!DOCTYPE html><p>", "is a web page, not the file: download the file itself"),
+        ("t.json", b"<html>", "is a web page, not the file"),
+        ("t.json", b"<?xml version='1.0'?>", "is XML; if it is JUnit, `karat import junit` reads it"),
+        ("t.json", b"<testsuites/>", "is JUnit XML: `karat import junit` reads it"),
+        (
+            "t.json",
+            b'["\xe9"]',
+            "line 1: byte 0xe9 is not UTF-8 (is the file Latin-1 or Windows-1252?); save it as UTF-8",
+        ),
+        ("t.jsonl.gz", b"x", "is not a gzip file, or is damaged"),
+        ("t.jsonl.gz", gzip.compress(b'{"a": 1}')[:-9], "is cut off: the end of the compressed data is missing"),
+        ("t.jsonl.gz", gzip.compress(b" " * 10_000_001), "unpacks to more than 200 times its size, as only a damaged"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "line 1: the column 'a' appears twice; rename one"),
+        ("t.csv", b"sep=,\na,a\n1,2\n", "line 2: the column 'a' appears twice; rename one"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_what_it_is(tmp_path, name, data, fault):
+    file = tmp_path / name
+    file.write_bytes(data)
+    with pytest.raises(BadDataset) as error:
+        read_rows(file)
+    (found,) = error.value.faults
+    if not fault.startswith("line "):
+        assert found.place == "file"
+        assert found.message.startswith(fault)
+    else:
+        assert str(found).startswith(fault)
+
+
+def test_a_sheet_is_one_of_a_workbook(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    with pytest.raises(BadDataset, match=r"dataset\.sheet: is for workbooks \(\.xlsx\); this file has no sheets"):
+        read_rows(tmp_path / "t.csv", sheet="first")
+    with pytest.raises(BadDataset, match="cannot be read: No such file or directory"):
+        read_rows(tmp_path / "gone.csv")
+
+
+def test_a_file_may_be_compressed_or_in_utf_16(tmp_path):
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n') + gzip.compress(b'{"a": 2}\n'))
+    assert [*read_rows(tmp_path / "t.jsonl.gz").rows] == [(1, {"a": 1}), (2, {"a": 2})]
+    (tmp_path / "T.JSON").write_bytes('[{"a": "é"}]'.encode("utf-16-be").join([b"\xfe\xff", b""]))
+    rows = read_rows(tmp_path / "T.JSON")
+    assert [*rows.rows] == [(1, {"a": "é"})]
+    assert rows.notes == ["read as UTF-16"]
+    assert rows.sha256 == hashlib.sha256((tmp_path / "T.JSON").read_bytes()).hexdigest()
+    (tmp_path / "t.csv").write_bytes(b"a\n\x81\n")
+    assert read_rows(tmp_path / "t.csv").notes == ["read as Mac Roman, since it is neither UTF-8 nor Windows-1252"]
+    (tmp_path / "t.csv").write_bytes(b"a\n\xe9\n")
+    assert read_rows(tmp_path / "t.csv").notes == ["read as Windows-1252, since it is not UTF-8"]
+
+
+def test_what_unpacks_too_large_is_refused():
+    assert unpacks_too_large(2**30, 2**30) is None
+    assert unpacks_too_large(2**30 + 1, 2**30) == "unpacks to more than 1 GiB; split it, or use Parquet"
+    assert unpacks_too_large(10_000_000, 1) is None
+    assert unpacks_too_large(20_000_000, 100_000) is None
+    why = "unpacks to more than 200 times its size, as only a damaged or hostile file does"
+    assert unpacks_too_large(20_000_001, 100_000) == why
+
+
+def test_only_so_many_rows_are_read(tmp_path):
+    texts = {
+        "t.jsonl": "".join(f'{{"a": {at}}}\n' for at in range(200)),
+        "t.csv": "a,b\n" + "".join(f"{at},1\n" for at in range(200)),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        rows = read_rows(tmp_path / name, most=70)
+        assert (rows.count, rows.unread, len([*rows.rows])) == (70, 130, 70)
+        rows = read_rows(tmp_path / name, most=200)
+        assert (rows.count, rows.unread) == (200, 0)
+
+
+def test_lines_that_are_wrong_after_many_others_keep_their_numbers(tmp_path):
+    lines = [f'{{"a": {at}}}' for at in range(1, 200)]
+    lines[149] = "wrong"
+    rows, notes, faults = read(tmp_path, "t.jsonl", "\n".join(lines))
+    assert [number for number, _ in rows] == [*range(1, 150), *range(151, 200)]
+    assert all(row == {"a": number} for number, row in rows)
+    assert faults == ["line 150: is not JSON, column 1: expecting value"]
+
+
+def test_a_list_in_an_object_is_found_by_its_name_or_by_what_it_holds(tmp_path):
+    def found(document, **options):
+        file = tmp_path / "t.json"
+        file.write_text(json.dumps(document))
+        rows = read_rows(file, **options)
+        return [*rows.rows], rows.notes
+
+    one, two = {"question": "A?", "answer": "a"}, {"question": "B?", "answer": "b"}
+    both = {"dev": [one], "test": [two], "names": ["x"], "meta": [{"n": 1}, {"n": 2}]}
+    assert found(both, section="test") == ([(1, two)], ["rows: the list 'test'"])
+    with pytest.raises(
+        BadDataset, match=r"dataset\.split: there is no list 'tests' in the file \(did you mean 'test'\?\)"
+    ):
+        found(both, section="tests")
+    with pytest.raises(BadDataset, match=r"dataset\.split: must name one of the file's lists: dev, test$"):
+        found(both)
+    assert found(both, first=True) == ([(1, one)], ["rows: the list 'dev'; not read: 'meta' (2 rows)"])
+    assert found({"dev": [one]}) == ([(1, one)], ["rows: the list 'dev'"])
+    assert found(one) == ([(1, one)], [])
+    systems = {"small": [{"question": "A?", "response": "a"}], "large": [{"question": "A?", "response": "b"}]}
+    rows, notes = found(systems, results=True)
+    assert [row["condition"] for _, row in rows] == ["small", "large"]
+    assert notes == ["rows: the list 'small, large'"]
+    with pytest.raises(BadDataset, match="must name one of the file's lists: small, large"):
+        found(systems)
+    empty = {"dev": [one], "empty": []}
+    with pytest.raises(BadDataset, match="holds no sample"):
+        found(empty, section="empty")
+    assert found({"a": 1, "b": 2}, entry=lambda key, value: {"id": key, "n": value}) == (
+        [(1, {"id": "a", "n": 1}), (2, {"id": "b", "n": 2})],
+        [],
+    )
+    odd = {"dev": [one], "b": 2}
+    assert found(odd, entry=lambda key, value: {"n": 1} if key == "b" else None) == (
+        [(1, one)],
+        ["rows: the list 'dev'"],
+    )
+
+
+def test_rows_of_yaml_under_a_key_keep_their_lines(tmp_path):
+    text = "version: 1\ncases:\n  - question: A?\n    answer: a\n\n  - question: B?\n    answer: b\n"
+    rows, notes, faults = read(tmp_path, "t.yaml", text)
+    assert [number for number, _ in rows] == [3, 6]
+    assert (notes, faults) == (["rows: the list 'cases'"], [])
+    by_id = "a:\n  question: A?\n  answer: a\nb:\n  question: B?\n  answer: b\n"
+    rows, _, _ = read(tmp_path, "t.yaml", by_id)
+    assert [(number, row["id"]) for number, row in rows] == [(1, "a"), (2, "b")]
+    with pytest.raises(BadDataset, match=r"1\.a \(line 2, column 6\): YAML reads no as false; write false"):
+        read(tmp_path, "t.yaml", "- a: x\n- a: no\n")
+
+
+def test_a_key_is_there_twice_only_within_one_object():
+    assert repeated_key(b'{"a": 1, "b": {"a": 2}}', {"a": 1, "b": {"a": 2}}) is None
+    assert repeated_key(b'[{"a": 1, "a" : 2}]', [{"a": 2}]) == "a"
+    assert repeated_key(b'{"a": "\\":\\":"}', {"a": '":":'}) is None
+    assert repeated_key(b'{"b": {"c": 1, "c": 1}}', {"b": {"c": 1}}) == "c"
+
+
+def test_many_nan_are_too_many():
+    assert not has_too_many_nan(b"NaN" * 500_000 + b"Infinity" * 500_000)
+    assert has_too_many_nan(b"NaN" * 500_001 + b"Infinity" * 500_000)
+
+
+def test_a_line_holds_a_row_unless_it_is_blank_or_a_comment():
+    lines = (b" \t\n", b"# {}", b" // {}", b"{}", b'"# x"', b"x # y")
+    assert [holds_row(line) for line in lines] == [False, False, False, True, True, True]
+
+
+def test_left_out_rows_are_named():
+    path = Path("q.jsonl")
+    faults = [Fault(place=f"line {number}", message="is wrong") for number in (10, 9, 9)]
+    assert left_out(path, [], skip=False, unit="line") is None
+    named = "2 unreadable lines left out: line 9 is wrong, line 9 is wrong, line 10 is wrong"
+    assert left_out(path, faults, skip=True, unit="line") == named
+    assert left_out(path, faults[:1], skip=True, unit="line") == "1 unreadable line left out: line 10 is wrong"
+    with pytest.raises(BadDataset) as error:
+        left_out(path, faults, skip=False, unit="line", setting="answers.skip")
+    assert [fault.place for fault in error.value.faults] == ["line 9", "line 9", "line 10"]
+    assert "To leave such rows out, set `answers.skip: unreadable` (on the command line: --skip-unreadable)." in str(
+        error.value
+    )
+    of_the_file = [*faults, Fault(place="file", message="is odd")]
+    with pytest.raises(BadDataset) as error:
+        left_out(path, of_the_file, skip=True, unit="line")
+    assert [*error.value.faults] == of_the_file
+    assert "To leave such rows out" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        ("a,b", ","),
+        ("a", ","),
+        ("a;b", ";"),
+        ("a;b,c", ","),
+        ("a;b,c;d", ";"),
+        ("a\tb", "\t"),
+        ("a\tb,c", "\t"),
+        ("a\tb,c,d", ","),
+        ("a|b", "|"),
+        ("a|b,c", ","),
+        ('"a;b;c",d', ","),
+        ('"a,b";c', ";"),
+        ("sep=|\n", "|"),
+        ("sep=;\r\n", ";"),
+        ("sep=x", ","),
+    ],
+)
+def test_the_delimiter_is_that_of_the_header(header, delimiter):
+    assert delimiter_of(header) == delimiter
+
+
+def test_a_first_line_of_data_is_no_header(tmp_path):
+    def header(text):
+        (tmp_path / "t.csv").write_text(text)
+        rows = read_rows(tmp_path / "t.csv")
+        return [*rows.columns], rows.notes
+
+    named = ["line 1 is a row: columns are called column 1, column 2, column 3"]
+    four = [f"column {place}" for place in range(1, 5)]
+    assert header("2026-01-02,0.5,When does it open?,x\n") == (four, named)
+    assert header("2026-01-02,0.5,x,y\n1,2,3,4\n")[1] == []  # half of the cells are not enough
+    assert header("2026-01-02,0.5,When does it open?,answer\n1,2,3,4\n")[1] == []  # a name that says something
+    assert header("https://x.org/a/b,a/b.txt,-1.5,x\n")[0] == four
+    assert header("x" * 80 + "\n") == (["column 1"], ["line 1 is a row: columns are called column 1"])
+    assert header("x" * 79 + "\n1\n") == (["x" * 79], [])
+
+
+def test_rows_of_a_large_table_are_all_there(tmp_path):
+    lines = [f'{at},"{at}\n"' if at == 4_000 else f"{at},{at}" for at in range(9_000)]
+    lines[4_500] = ""
+    lines[8_500] = "wrong"
+    rows, _, faults = read(tmp_path, "t.csv", "\n".join(["a,b", *lines]))
+    assert [int(row["a"]) for _, row in rows] == [at for at in range(9_000) if at not in (4_500, 8_500)]
+    numbers = dict((int(row["a"]), number) for number, row in rows)
+    assert [numbers[at] for at in (0, 4_000, 4_001, 4_499, 4_501, 8_999)] == [2, 4_002, 4_004, 4_502, 4_504, 9_002]
+    assert faults == ["line 8503: has 1 cell, the header has 2; put text with commas in quotes"]

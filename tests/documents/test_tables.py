@@ -219,8 +219,7 @@ BY_ID = [{"id": "1", "prediction": "a", "reference": "b"}, {"id": "2", "predicti
             id="numbered names of repetitions",
         ),
         pytest.param(
-            {"q1": [{"id": f"d{at}", "response": "a"} for at in range(2)] for _ in "x"}
-            | {"q2": [{"id": f"d{at}", "response": "a"} for at in range(2)]},
+            {name: [{"id": f"d{at}", "response": "a"} for at in range(2)] for name in ("q1", "q2")},
             [],
             id="ids are numbered, too",
         ),

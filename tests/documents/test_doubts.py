@@ -196,3 +196,116 @@ def test_a_last_row_that_sums_up_is_named(last, answer, named):
     questions = [*(f"{number}, what is it?" for number in range(5)), last]
     found = said({"question": ["q"], "answer": ["a"]}, q=questions, a=["b.", "c.", "d.", "e.", "f.", answer])
     assert found == ([f"the last row seems to sum up the others and has no answer: {last}"] if named else [])
+
+
+ASKED = {"question": ["q"], "golden": ["g"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "doubted"),
+    [
+        pytest.param({"g": ["x", "y"]}, True, id="a third are different"),
+        pytest.param({"g": ["x", "y", "z"]}, False, id="half are different"),
+        pytest.param({"g": ["x" * 41, "y"]}, False, id="a long one"),
+        pytest.param({"g": ["one two three four", "y"]}, True, id="four words"),
+        pytest.param({"g": ["one two three four five", "y"]}, False, id="five words"),
+        pytest.param({"g": ["True", "wrong", "no"]}, True, id="verdicts"),
+        pytest.param({"g": ["a.b"] * 9 + ["c d"]}, True, id="nearly all are codes"),
+        pytest.param({"g": ["1.5", "2.5"]}, False, id="numbers"),
+        pytest.param({"g": [["x"], ["y"]]}, False, id="lists"),
+        pytest.param({"g": ["x", "y"], "q": ["A1", "B1"]}, False, id="no questions in words"),
+    ],
+)
+def test_which_golden_answers_are_labels(columns, doubted):
+    rows = 10 if len(columns["g"]) == 10 else 6
+    found = said(ASKED, **{"q": QUESTIONS, **columns}, rows=rows)
+    assert [text[:31] for text in found] == ["the golden answers in 'g' are l"] * doubted
+
+
+def test_a_name_may_say_that_golden_answers_are_labels():
+    roles = {"question": ["q"], "golden": ["expected_intent"]}
+    intents = [f"wish {at}" for at in range(6)]
+    assert said(roles, q=QUESTIONS, expected_intent=intents)[0].startswith("the golden answers in 'expected_intent' a")
+    assert said({**roles, "choices": ["c"]}, q=QUESTIONS, expected_intent=intents) == []
+    assert said(roles, q=QUESTIONS, expected_intent=intents, rows=4) == []
+    assert said(roles, q=QUESTIONS, expected_intent=[str(at) for at in range(6)]) == []
+
+
+def test_cells_inside_objects_are_doubted_like_others():
+    rows = [{"q": QUESTIONS[at % 3], "in": {"g": "xy"[at % 2]}} for at in range(6)]
+    seen = Seen(rows=rows, columns=columns_of(rows), roles={"question": ["q"], "golden": ["in.g"]})
+    assert seen.texts("in.g") == [*"xyxyxy"]
+    assert seen.texts("in") == [""] * 6
+    assert seen.filled("answer") == []
+    assert seen.filled("golden") == [*"xyxyxy"]
+    assert doubts(seen)[0].startswith("the golden answers in 'in.g' are labels (2 different in 6 rows: x, y)")
+
+
+@pytest.mark.parametrize(
+    ("questions", "rows", "doubted"),
+    [
+        (["a_b"], 5, True),
+        (["a_b"], 4, False),
+        (["a_b"] * 9 + ["Why is it?"], 10, True),
+        (["a_b"] * 8 + ["Why is it?"] * 2, 10, False),
+        (["LONG_NAME", "https://x.org", "a file.pdf"], 6, True),
+        (["word", "other"], 6, False),
+    ],
+)
+def test_how_many_questions_are_codes(questions, rows, doubted):
+    assert len(said({"question": ["q"]}, q=questions, rows=rows)) == doubted
+
+
+@pytest.mark.parametrize(
+    ("answers", "golden_answers", "rows", "same"),
+    [
+        (["x" * 41 + str(at) for at in range(10)], None, 10, 10),
+        (["x" * 41 + str(at) for at in range(9)] + ["other" * 10], "same", 10, 9),
+        (["x" * 41 + str(at) for at in range(8)] + ["other" * 10] * 2, "same", 10, 0),
+        ([str(at) for at in range(20)], None, 20, 20),
+        ([str(at) for at in range(19)], None, 19, 0),
+        (["x" * 41], None, 10, 0),
+    ],
+)
+def test_golden_answers_and_answers_that_are_the_same_are_named(answers, golden_answers, rows, same):
+    right = [text.upper() for text in answers]
+    if golden_answers is not None:
+        right = ["X" * 41 + str(at) for at in range(10)]
+    found = said({"golden": ["g"], "answer": ["a"]}, g=right, a=answers, rows=rows)
+    sentences = [text for text in found if "say the same" in text]
+    assert sentences == [f"'g' and 'a' say the same in {same} of {rows} rows"] * bool(same)
+
+
+def test_answers_that_end_like_sentences_are_not_cut():
+    def cut(*endings, length=60, rows=30):
+        texts = [f"{at:<{length - 1}}" + endings[at % len(endings)] for at in range(rows)]
+        found = said({"answer": ["a"]}, a=texts, rows=rows)
+        return [text for text in found if "cut" in text]
+
+    assert cut("x") == ["30 answers in 'a' end after 60 characters: they seem to be cut"]
+    assert cut(".", ")", "。") == []
+    assert cut("x", length=49) == []
+    assert cut("x", length=50) != []
+    assert cut("x", *["."] * 9) != []
+    assert cut("x", *["."] * 14) == []
+    assert said({"answer": ["a"]}, a=["ERROR: x"], rows=4) == []
+
+
+def test_a_score_that_is_nowhere_on_a_scale_is_a_property():
+    def property_of(*values):
+        return said({"answer": ["a"], "score": ["s"]}, a=ANSWERS, s=[*values]) != []
+
+    assert [property_of(-5, 10), property_of(-6, 10), property_of(-5, 11)] == [False, True, True]
+    assert [property_of(0, 100), property_of(0, 101), property_of(50, 99)] == [False, True, False]
+    assert property_of("x", "y", "z") is False
+
+
+def test_means_are_of_few_rows_without_texts():
+    columns = {"accuracy": [0.5, 0.75], "n": [10, 20]}
+    assert len(said({"score": ["accuracy"]}, **columns, rows=40)) == 1
+    assert said({"score": ["accuracy"]}, **columns, rows=41) == []
+    assert said({"score": ["accuracy"], "answer": ["a"]}, **columns, a=ANSWERS) == []
+    assert said({"score": ["accuracy"]}, accuracy=[1, 0], n=[10, 20]) == []
+    assert said({"score": ["accuracy", "n"]}, **columns) == []
+    assert len(said({"score": ["mean_score"]}, mean_score=[0.5, 0.75])) == 1
+    assert said({}, **columns) == []

@@ -131,3 +131,61 @@ def test_a_list_beside_the_answer_itself_is_no_list_of_answers(rows_of, column):
         {"question": "A?", "response": "a"},
         {"question": "A?", "response": "b"},
     ]
+
+
+def test_scores_of_a_list_of_metrics_are_those_that_have_a_name_and_a_value(rows_of):
+    first = {"question": "A?", "metrics": [{"key": "tone", "rating": "pass", "explanation": "dry"}]}
+    later = {"question": "B?", "metrics": ["odd", {"metric": "x"}, {"metric": "y", "value": 2, "score": 1}]}
+    none = {"question": "C?"}
+    assert rows_of([*[first] * 20, later, none])[19:] == [
+        {"question": "A?", "scores": {"tone": {"score": "pass", "explanation": "dry"}}},
+        {"question": "B?", "scores": {"y": {"score": 1}}},
+        {"question": "C?", "scores": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "A?", "metrics": [{"metric": "tone", "score": "much"}]},
+        {"question": "A?", "metrics": [{"metric": 5, "score": 1}]},
+        {"question": "A?", "metrics": [{"metric": "tone", "score": 1, "content": "x"}]},
+        {"question": "A?", "notes": ["x", "y"]},
+        {"question": "A?", "responses": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]},
+        {"question": "A?", "responses": ["x", {"text": "y"}]},
+        {"question": "A?", "predictions": ["yes", "no"]},
+        {"question": "A?", "runs": [{"model": "m", "n": 1}]},
+        {"question": "A?", "runs": [{"tone_score": 1}]},
+        {"question": "A?", "pred": ["a", "b"], "score": [1]},
+        {"question": "A?", "notes": ["a", "b"], "score": [1, 2]},
+        {"question": "A?", "pred": ["a", "b"], "score": []},
+        {"metric": "tone", "score": 1},
+        {"question": "A?", "metric": "tone", "n": 1},
+        {"question": "A?", "metric": 5, "score": 1},
+    ],
+)
+def test_rows_that_hold_one_answer_stay_as_they_are(rows_of, row):
+    assert rows_of([row]) == [row]
+
+
+def test_what_makes_an_entry_an_answer(rows_of):
+    judged = [{"model": "m", "tone_score": 1}, {"model": "n", "tone_score": 2}]
+    assert rows_of([{"question": "A?", "runs": judged}]) == [{**run, "question": "A?"} for run in judged]
+    assert rows_of([{"question": "A?", "predictions": ["yes it is"]}]) == [{"question": "A?", "response": "yes it is"}]
+    golden_only = [{"reference": "x"}]
+    assert rows_of([{"question": "A?", "results": golden_only}]) == [{"reference": "x", "question": "A?"}]
+
+
+def test_unfolded_rows_say_so(tmp_path):
+    path = tmp_path / "results.json"
+
+    def notes(row):
+        path.write_text(json.dumps([row]), encoding="utf-8")
+        return unfolded(read_rows(path, results=True)).notes
+
+    assert notes({"question": "A?", "responses": ["x"]}) == ["each entry of 'responses' is a row"]
+    assert notes({"question": "A?", "pred": ["x"], "score": [1]}) == ["each entry of pred, score is a row"]
+    assert notes({"question": "A?", "metric": "t", "score": 1}) == [
+        "each 'metric' is a metric of the answer in its row"
+    ]
+    assert notes({"question": "A?", "metrics": [{"name": "t", "score": 1}]}) == []

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.document.hostile import HOSTILE
+from tests.document.laying_out import layout
 
 from karat import summarize
 from karat.analysis.gate import Check, Gate, gate
@@ -61,7 +62,9 @@ def test_the_result_for_a_pull_request_is_one_screen(made, golden):
 
 
 def test_the_result_in_a_terminal(made, golden):
-    golden("gate/terminal.txt", render_terminal(gate_document(made), width=100, full=True))
+    shown = gate_document(made)
+    golden("gate/terminal.txt", render_terminal(shown, width=100, full=True))
+    golden("gate/layout.txt", "\n".join(layout(shown)) + "\n")
 
 
 def test_the_result_as_junit(made, golden):

@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 from tests.analysis import journals
 from tests.analysis.labelled import drawn, label
+from tests.document.laying_out import layout
 from tests.exports.test_reports import story
 
 from karat.analysis import Summary, summarize
@@ -33,13 +34,13 @@ from karat.stats.drift import Alarm, ChangePoint
 
 
 def read(document: Document) -> str:
-    """Everything that a terminal shows, and what the charts would draw."""
+    """Everything that a terminal shows, what the charts would draw, and how a page would set it."""
     lines = [render_terminal(document, width=100, full=True)]
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Chart):
                 lines += drawing(block)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *layout(document)]) + "\n"
 
 
 def answers(run, summary: Summary, **options: Any) -> Document:
@@ -55,7 +56,7 @@ def told(tmp_path_factory):
 
 
 def test_a_run_with_all_that_its_page_quotes(told, golden):
-    golden("documents/run.txt", render_terminal(answers(*told), width=100, full=True) + "\n")
+    golden("documents/run.txt", read(answers(*told)))
     golden("documents/run.md", render_markdown(answers(*told, lowest=1, longest=20)))
 
 
@@ -69,7 +70,7 @@ def test_a_run_whose_verdict_is_that_of_people(tmp_path, golden):
     run, summary, draw = drawn(tmp_path / "run", size=30)
     label(run, draw, "ann", lambda at, judge: judge - (at % 2))
     told = document(with_corrected(run, summary), brief=True)
-    golden("documents/run-corrected.txt", render_terminal(told, width=100, full=True) + "\n")
+    golden("documents/run-corrected.txt", read(told))
 
 
 def test_judges_of_a_panel_stand_beside_each_other(tmp_path, golden):
@@ -83,7 +84,7 @@ def test_judges_of_a_panel_stand_beside_each_other(tmp_path, golden):
                 values = {"completeness": 2 + at + row % 2, "tone": 4 - (judge == "y")}
                 script.score(row, condition, values=values, judge=judge, scorer=scorer, rows=2)
     told = document(summarize(script.end()))
-    golden("documents/run-panel.txt", render_terminal(only(told, "variation"), width=100, full=True) + "\n")
+    golden("documents/run-panel.txt", read(only(told, "variation")))
 
 
 def only(told: Document, section: str) -> Document:
@@ -180,7 +181,11 @@ def test_a_run_of_which_nothing_is_scored_yet_says_so(tmp_path):
 def drawing(chart: Chart) -> Iterator[str]:
     yield f"chart {chart.name}: {chart.title} | {chart.description} | {', '.join(chart.legend)}"
     for panel in chart.panels:
-        assert isinstance(panel, Plane)
+        if not isinstance(panel, Plane):
+            for line in panel.lines:
+                marks = [f"{mark.start or 0:.4g}…{mark.value:.4g} {mark.series} {mark.label}" for mark in line.marks]
+                yield f"{line.name} joined={line.joined} tick={line.tick}: {'; '.join(marks)}"
+            continue
         for side, axis in (("x", panel.x), ("y", panel.y)):
             yield f"{side}: {axis_of(axis)}"
         for curve in panel.curves:

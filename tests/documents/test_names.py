@@ -11,10 +11,22 @@ from karat.documents.columns import columns_of
 from karat.documents.names import (
     ADDED,
     Meaning,
+    any_speaker_and_text,
     criterion_type,
+    ends_with_reply,
+    holds_scores,
+    is_choice_stem,
+    is_gold,
+    is_measure,
+    is_score_name,
     lower_is_better,
+    may_be_factor,
     meanings,
+    names_persons,
+    repeats,
+    side_of,
     speaker_and_text,
+    with_role,
     words_of,
 )
 from karat.documents.roles import Reading, assign
@@ -126,3 +138,139 @@ def test_a_rule_may_be_that_of_a_few_questions():
     result = assign(columns_of(rows), door="dataset")
     assert isinstance(result, Reading)
     assert result.roles["criterion"] == ("expected_facts", "must_not_contain")
+
+
+@pytest.mark.parametrize(
+    ("role", "weak", "names"),
+    [
+        ("question", False, "input.value attributes.input.value user_message customer_query visitor_prompt query"),
+        ("question", True, "text search_query question_en my_prompt"),
+        ("golden", False, "reference_text final_correct_answer original_answer true_label gold gold_text"),
+        ("golden", True, "short_answer answer label sql final_answer"),
+        ("answer", False, "output.value model_text generated_summary predicted_mood label_predicted"),
+        ("criterion", False, "expected_mood must_be_short mandatory_words relevant_urls expected_mood_id gold_doc_ids"),
+        ("id", False, "id question_id uid"),
+        ("id", True, "ticket_id order_id"),
+    ],
+)  # fmt: skip
+def test_what_names_mean_surely_and_perhaps(role, weak, names):
+    for name in names.split():
+        if (role, name) != ("golden", "raw_response"):
+            assert Meaning(role, weak) in meanings(name), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("not_expected", "wrong_answer_text", "input.value.x", "value_input", "question_id_number", "prompt_type"),
+        *("expected_model_tone", "expected_answer_length", "answer_of_the_model_in_words", "system_prompt_x", "mood"),
+        *("order_of_id", "id_order_x", "text_of_mood", "expected_score", "goal_currency"),
+    ],
+)
+def test_names_that_mean_no_question_golden_answer_or_answer_surely(name):
+    assert not {Meaning("question"), Meaning("golden"), Meaning("answer")} & {*meanings(name)}
+
+
+def test_roles_are_listed_by_role_and_the_usual_names_first():
+    columns = ["notes", "qid", "x.finish_reason", "id", "stop_reason", "tone", "finishReason"]
+    assert with_role(columns, "id") == ["id", "qid"]
+    assert with_role(columns, "stop_reason", "id") == ["stop_reason", "x.finish_reason", "finishReason", "id", "qid"]
+    assert with_role(["answer"], "golden") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("judge", "criteria rubric acceptance_criteria expected_facts mustPoints expected_behavior"),
+        ("url", "gold_url goldUrls expected_url must_urls"),
+        ("tool", "expected_tools tools_expected required_tool x.must_tool"),
+        ("not-tool", "forbidden_tools must_not_tool"),
+        ("icontains", "must_mention expected_keywords should_include required_phrase answer_contains"),
+        ("not-icontains", "forbidden_words_contain must_not_include forbid_terms"),
+        (None, "keywords test_list tool tools mention expected_mood expected contains topic"),
+    ],
+)
+def test_what_a_text_under_a_name_must_hold(kind, names):
+    assert {name: criterion_type(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
+
+
+def test_names_of_scores_hold_for_ranks_scales_and_faults():
+    scores = (
+        "f1 hit@5 recall_at_3 tone_1_5 tone_0_100 quality_1_10 rater_2 score_2 answer_quality judge_tone scoring_score "
+    )
+    scores += "num_contradictions is_toxic em word_em hallucination_rate tone_match winner"
+    others = "hits top_score best_similarity tone_5_1 tone_2_5 latency_1_5 risk_0_10 quality rater confidence_score "
+    others += "judge_of_the_tone_here num_tokens all_words_em difficulty threshold reference_score"
+    assert [name for name in scores.split() if not is_score_name(name)] == []
+    assert [name for name in others.split() if is_score_name(name)] == []
+
+
+def test_numbers_in_an_object_of_scores_are_scores_unless_they_measure():
+    held = "scores.tone x.metrics.tone metrics.tone.score judge.tone.value evaluation.quality score.value"
+    others = "tone tone.score metrics.latency scores.risk x.scores.y.z metrics.count notes.tone"
+    assert [name for name in held.split() if not holds_scores(name)] == []
+    assert [name for name in others.split() if holds_scores(name)] == []
+
+
+def test_whether_less_is_better_is_told_by_closed_lists():
+    assert [lower_is_better(name) for name in ("num_errors", "x.loss", "error_free", "f1", "tone", "bias_score")] == [
+        *(True, True, None, False, None, True),
+    ]
+
+
+def test_names_of_persons_repetitions_measures_and_factors():
+    assert [names_persons(name) for name in ("rater_1", "x.Participants", "personName", "tone", "judge")] == [
+        *(True, True, True, False, True),
+    ]
+    assert [repeats(name) for name in ("run_2", "Seed", "sample", "prune", "tone")] == [True, True, True, False, False]
+    assert [is_measure(words) for words in (["latency"], {"tone", "ms"}, ["tone"])] == [True, True, False]
+    assert [is_gold(words) for words in (["gold"], {"the", "reference"}, ["tone"])] == [True, True, False]
+    assert [is_choice_stem(stem) for stem in ("Choice", "option_", "A", "tone")] == [True, True, True, False]
+    factors = "style temperature assistant x.pressure agent"
+    others = "seed rater page answer score x.started language_id rank tokens"
+    assert [name for name in factors.split() if not may_be_factor(name)] == []
+    assert [name for name in others.split() if may_be_factor(name)] == []
+
+
+def test_who_speaks_is_known_by_the_last_word():
+    assert [side_of(name) for name in (" User ", "user 12", "the happy customer", "Human#3")] == ["user"] * 4
+    assert [side_of(name) for name in ("AI", "support agent", "bot-2", "客服")] == ["assistant"] * 4
+    assert [side_of(name) for name in ("", "Ann", "a very happy customer", "user of it", "user 1234", "system")] == [
+        None
+    ] * 6
+
+
+def test_a_chat_ends_with_a_reply_after_others():
+    user, reply = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}
+    assert ends_with_reply([user, reply])
+    for chat in (
+        [reply],
+        [],
+        [reply, user],
+        [user, {"role": "tool", "content": "x"}],
+        [user, "So."],
+        [user, {"role": "bot"}],
+    ):
+        assert not ends_with_reply(chat)
+
+
+@pytest.mark.parametrize(
+    ("message", "keys", "anybody"),
+    [
+        ({"role": "user", "content": "Hi"}, ("role", "content"), ("role", "content")),
+        ({"from": "Ann", "text": "Hi"}, None, ("from", "text")),
+        ({"from": "system", "value": "Hi"}, ("from", "value"), ("from", "value")),
+        ({"role": "customer 3", "message": "Hi"}, ("role", "message"), ("role", "message")),
+        ({"type": "user", "text": "Hi"}, ("type", "text"), None),
+        ({"name": "Ann", "text": "Hi"}, None, None),
+        ({"role": "user"}, None, None),
+        ({"role": 5, "sender": "bot", "body": "Hi"}, ("sender", "body"), ("sender", "body")),
+        ({"from": "x" * 40, "text": "Hi"}, None, ("from", "text")),
+        ({"from": "x" * 41, "text": "Hi"}, None, None),
+        ({"from": " ", "text": "Hi"}, None, None),
+        ("Hi", None, None),
+    ],
+)
+def test_the_keys_of_a_message(message, keys, anybody):
+    assert speaker_and_text(message) == keys
+    assert any_speaker_and_text(message) == anybody

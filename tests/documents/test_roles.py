@@ -270,6 +270,10 @@ QPG = {"question": "question", "golden": "golden", "answer": "prediction"}
             table("question predicted_answer suggested_answer", "{}?", "a{}", "b{}"),
             Q | {"answer": "predicted_answer"},
         ),
+        (
+            table("id qid question prediction model engine", "{}", "{}", "{}?", "a{}", "m", "n"),
+            {"id": "id", "model": "model", **QP},
+        ),
         # turns
         (table("question prediction prediction_2", "{}?", "a{}", "c{}"), [QP]),
         (table("question question_2 prediction", "{}?", "b{}?", "c{}"), [QP]),

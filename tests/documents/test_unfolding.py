@@ -188,4 +188,7 @@ def test_unfolded_rows_say_so(tmp_path):
     assert notes({"question": "A?", "metric": "t", "score": 1}) == [
         "each 'metric' is a metric of the answer in its row"
     ]
+    assert notes({"id": "q", "Metric Name": "t", "value": 1}) == [
+        "each 'Metric Name' is a metric of the answer in its row"
+    ]
     assert notes({"question": "A?", "metrics": [{"name": "t", "score": 1}]}) == []

@@ -99,7 +99,7 @@ def _block(block: Block) -> Iterator[str]:
                 yield f"| {' | '.join([name, *cells])} |"
 
             yield ""
-            legend = legend_of(block, block.columns)
+            legend = legend_of(shown, shown.columns)
             if legend:
                 yield f"<sub>{_text(legend)}</sub>"
                 yield ""

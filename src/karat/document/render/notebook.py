@@ -109,15 +109,14 @@ def _table(table: Table) -> str:
     body = []
     for row in table.rows:
         if isinstance(row, Group):
-            if row.note:
-                note = f" {_safe(row.note)}"
-            else:
-                note = ""
-
-            body.append(f'<tr><th colspan="{len(table.columns)}">{_safe(row.name)}{note}</th></tr>')
+            name = _safe(" ".join(filter(None, (row.name, row.note, row.mark))))
+            body.append(f'<tr><th colspan="{len(table.columns)}">{name}</th></tr>')
         else:
+            name = _safe(row.name)
+            if row.note:
+                name += f"<br><small>{_safe(row.note)}</small>"
             cells = "".join(f"<td>{_safe(plain(cell))}</td>" for cell in row.cells)
-            body.append(f"<tr><td>{_safe(row.name)}</td>{cells}</tr>")
+            body.append(f"<tr><td>{name}</td>{cells}</tr>")
 
     if table.caption:
         caption = f"<p><strong>{_safe(table.caption)}</strong></p>"

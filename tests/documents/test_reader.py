@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.documents.nodes import Node, plain, printable
-from karat.documents.reader import MAX_BYTES, MAX_NODES, parse
+from karat.documents.reader import MAX_BYTES, MAX_NODES, parse, parse_value
 
 
 def read(text: str) -> Any:
@@ -192,3 +192,75 @@ def test_any_value_can_be_printed() -> None:
 def test_what_is_not_yaml_is_one_fault_with_its_place_and_remedy(text: str, fault: str) -> None:
     (found,) = parse(text.encode()).faults
     assert str(found).startswith(f"file (line {fault}")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            b"a: 1\n---\nb: 2\n",
+            "file (line 2, column 1): a second document starts here ('---'); an experiment file holds",
+        ),
+        (
+            b"a: !!python/object:os.x {}\n",
+            "a (line 1, column 4): the tag !!python/object:os.x is not allowed here; write ",
+        ),
+        (b"a: !own x\n", "a (line 1, column 4): the tag !own is not allowed here; write plain YAML"),
+        (b"a: &x [*x]\n", "a.0 (line 1, column 8): the alias *x is inside what it refers to"),
+        (b"a: [1, *x]\n", "a.1 (line 1, column 8): no anchor &x comes before the alias *x"),
+        (b"? [1]\n: 2\n", "file (line 1, column 3): a key must be text, not a list, mapping or alias"),
+        (b"~: 1\n", "~ (line 1, column 1): a key is empty; give it a name"),
+        (
+            b"a: {<<: 3}\n",
+            "a.<< (line 1, column 5): '<<' takes a mapping (an alias such as *defaults) or a list of them",
+        ),
+        (
+            b"a: 1\nb:\n  c: 2\n  c: 3\n",
+            "b.c (line 4, column 3): the key 'c' appears twice, first in line 3; remove one",
+        ),
+        (b"a: !!int x\n", "a (line 1, column 4): 'x' is not a valid int; put it in quotes"),
+        (b"a: 1\nb: \xff\n", "file (line 2): byte 0xff is not UTF-8; save the file as UTF-8"),
+        (b"a: 1\n\nb: \x07\n", "file (line 3): a control character (U+0007), which YAML does not allow; remove it"),
+        (b"a: \0", "file: is not a text file; an experiment file is YAML in UTF-8"),
+        (b"a: @x\n", "file (line 1, column 4): not YAML: no value can start with this character (a tab, '@', "),
+        (b"a: b: c\n", "file (line 1, column 5): not YAML: a ':' where none is allowed: put text that contains ': ' "),
+        (b"a: 'x\n", "file (line 2, column 1): not YAML: a quote is not closed"),
+    ],
+)
+def test_each_fault_has_its_place_and_its_remedy(text: bytes, fault: str) -> None:
+    (found,) = parse(text).faults
+    assert str(found).startswith(fault)
+
+
+def test_plain_tags_of_yaml_are_read() -> None:
+    assert read("a: !!map {b: !!seq [!!str 1, ! x]}\nc: !!str 010\n") == {"a": {"b": ["1", "x"]}, "c": "010"}
+    assert read("a: &x [1, {b: 2}]\nc: *x\n") == {"a": [1, {"b": 2}], "c": [1, {"b": 2}]}
+    assert [node("a: &x\n  - 1\nc: *x\n", *place).line for place in (("a", 0), ("c", 0), ("c",))] == [2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "wrong"),
+    [
+        ("5", 5, False),
+        ("true", True, False),
+        ("Answer: briefly", "Answer: briefly", False),
+        ("- x", "- x", False),
+        ("a, b", "a, b", False),
+        ("@x", "@x", False),
+        ("[1, x]", [1, "x"], False),
+        (" {a: 1}", {"a": 1}, False),
+        ("'5'", "5", False),
+        ("", None, False),
+        ("[1", None, True),
+    ],
+)
+def test_a_value_of_set_is_a_text_unless_brackets_say_otherwise(text: str, value: Any, wrong: bool) -> None:
+    root, message = parse_value(text)
+    assert plain(root) == value
+    assert bool(message) is wrong
+
+
+@pytest.mark.parametrize("written", ["-010", "+010", "0o10", "-1:30", "1:30.5"])
+def test_signs_do_not_hide_what_is_misread(written: str) -> None:
+    warned = parse(f"a: {written}\n".encode()).warnings
+    assert bool(warned) is (written != "0o10")  # to YAML 1.1 that is a text

@@ -6,7 +6,15 @@ import pytest
 
 from karat.documents.columns import columns_of, score_in
 from karat.documents.names import is_score_name, lower_is_better
-from karat.documents.results import joining_id, models_by_system, score_columns, scores_by_system, systems_in
+from karat.documents.results import (
+    belongs_to,
+    joining_id,
+    models_by_system,
+    same_classes,
+    score_columns,
+    scores_by_system,
+    systems_in,
+)
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.tables import best_of, tables_in, together
 
@@ -395,3 +403,100 @@ def test_columns_with_running_letters_are_choices_in_any_language_if_a_column_sa
     without = [{**row, "Õige vastus": "ruun"} for row in rows]
     other = assign(columns_of(without), door="dataset", named=named)
     assert not isinstance(other, Reading) or "choices" not in other.roles
+
+
+def systems(names, **values):
+    rows = [{name: values.get(name, f"{name} {at}") for name in names.split()} for at in range(3)]
+    columns = columns_of(rows)
+    return " ".join(systems_in(columns, columns))
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ("small_answer large_answer", "small_answer large_answer"),
+        ("answer_small answer_large", "answer_small answer_large"),
+        ("generated_small generated_large", "generated_small generated_large"),
+        ("small_generated large_generated", ""),
+        ("a.small_answer large_answer b.large_answer", "a.small_answer b.large_answer"),
+        ("small_answer small_answer_text", ""),
+        ("model_answer agent_answer", ""),
+        ("pred_gpt pred_claude", "pred_gpt pred_claude"),
+        ("pred_small pred_large", ""),  # they may be parts of one answer
+        ("predicted_answer expected_answer", ""),
+        ("small_answer", ""),
+        ("gpt4 claude3 notes", "gpt4 claude3"),
+        ("gpt4_answers claude_outputs", ""),
+        ("small_answer large_answer small_output large_output mini_output", "small_output large_output mini_output"),
+    ],
+)
+def test_which_columns_are_those_of_systems(names, found):
+    assert systems(names) == found
+
+
+def test_counts_and_golden_values_tell_what_names_leave_open():
+    assert systems("answer_small answer_large", answer_small=1, answer_large=2) == ""
+    assert systems("small_answer large_answer", small_answer=1, large_answer=2) == "small_answer large_answer"
+    shared = {"golden": "x", "pred_small": "x", "pred_large": "x"}
+    assert systems("golden pred_small pred_large", **shared) == "pred_small pred_large"
+    assert systems("golden pred_small pred_large", **shared | {"pred_large": "y"}) == ""
+
+
+def test_a_column_belongs_to_the_system_that_its_name_begins_or_ends_with():
+    names = {"small_answer": ("small",), "small_v2_answer": ("small", "v", "2"), "x.out": ("x",)}
+    assert belongs_to("small_answer", names) is None
+    assert belongs_to("small_tone", names) == ("small_answer", ("tone",))
+    assert belongs_to("tone_small", names) == ("small_answer", ("tone",))
+    assert belongs_to("small_v2_tone", names) == ("small_v2_answer", ("tone",))
+    assert belongs_to("x.metrics.tone", names) == ("x.out", ("metrics", "tone"))
+    assert belongs_to("x.tone.score", names) == ("x.out", ("tone",))
+    assert belongs_to("y.tone_small.value", names) == ("small_answer", ("tone",))
+    assert belongs_to("other", names) is None
+    assert belongs_to("a.small_tone", {"a.p": ("p",), "a.small": ("small",)}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ({"golden": ["ham", "spam"], "said": ["ham", "ham"], "other": ["eggs", "ham"]}, ["said"]),
+        ({"golden": ["ham", "spam"], "gold_copy": ["spam", "ham"], "answer": ["ham", "ham"], "n": ["", ""]}, []),
+        ({"golden": ["ham", "ham"], "said": ["ham", "ham"]}, []),
+    ],
+)
+def test_columns_of_the_golden_classes(values, classes):
+    rows = [{name: held[at % len(held)] for name, held in values.items()} for at in range(6)]
+    assert same_classes(columns_of(rows), "golden") == classes
+    few = columns_of(rows[:4])
+    assert same_classes(few, "golden") == []
+
+
+def scored(*rows):
+    return score_columns(columns_of(rows))
+
+
+def test_which_columns_judge_answers():
+    assert scored({"tone_score": 1, "notes": "x", "latency_ms": 5}) == ["tone_score"]
+    assert scored({"tone": "correct"}, {"tone": "wrong"}) == ["tone"]
+    assert scored({"label": "correct"}, {"label": "wrong"}) == []
+    assert scored({"answer": "correct"}, {"answer": "wrong"}) == []
+    assert scored({"metrics": {"tone": 1, "latency": 5}, "config": {"score": 1}}) == ["metrics.tone"]
+    assert scored({"tone": {"score": 0.7, "success": True, "threshold": 0.5}}) == ["tone.score"]
+    assert scored({"judge": {"tone": 1, "score": 2}}) == ["judge.score"]
+    assert scored({"correct_answer": 3}) == []
+    assert scored({"tone_score": "partly"}, {"tone_score": "much"}) == []
+    assert scored({"tone_score": None}) == []
+
+
+def test_ids_of_questions_join_rows_before_other_ids():
+    def joins(*rows):
+        return joining_id(columns_of(rows))
+
+    assert joins({"doc_id": "d", "question_id": "a"}, {"doc_id": "e", "question_id": "a"}) == "question_id"
+    assert (
+        joins({"doc_id": "d", "question_id": "a", "qid": "1"}, {"doc_id": "e", "question_id": "a", "qid": "2"}) == "qid"
+    )
+    assert joins({"model_id": "m", "doc_id": "d"}, {"model_id": "n", "doc_id": "e"}) == "doc_id"
+    assert joins({"item": "a"}, {"item": "b"}) == "item"
+    assert joins({"case_no": 1}, {"case_no": 2}) == "case_no"
+    assert joins({"doc_id": "d"}, {"doc_id": ""}) is None
+    assert joins({"doc_id": ["d"]}, {"doc_id": ["e"]}) is None

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from karat.documents.csv_rows import delimiter_of
+from karat.documents.hub import Fetched
 from karat.documents.rows import (
+    _hub_rows,
     has_key,
     has_too_many_nan,
     holds_row,
@@ -281,8 +283,16 @@ def test_rows_notes_and_faults_of_a_file(tmp_path, name, text, rows, notes, faul
             "line 1: byte 0xe9 is not UTF-8 (is the file Latin-1 or Windows-1252?); save it as UTF-8",
         ),
         ("t.jsonl.gz", b"x", "is not a gzip file, or is damaged"),
-        ("t.jsonl.gz", gzip.compress(b'{"a": 1}', mtime=0)[:-9], "is cut off: the end of the compressed data is missing"),
-        ("t.jsonl.gz", gzip.compress(b" " * 10_000_001, mtime=0), "unpacks to more than 200 times its size, as only a damaged"),
+        (
+            "t.jsonl.gz",
+            gzip.compress(b'{"a": 1}', mtime=0)[:-9],
+            "is cut off: the end of the compressed data is missing",
+        ),
+        (
+            "t.jsonl.gz",
+            gzip.compress(b" " * 10_000_001, mtime=0),
+            "unpacks to more than 200 times its size, as only a damaged",
+        ),
         ("t.csv", b"a,b,a\n1,2,3\n", "line 1: the column 'a' appears twice; rename one"),
         ("t.csv", b"sep=,\na,a\n1,2\n", "line 2: the column 'a' appears twice; rename one"),
     ],
@@ -490,3 +500,44 @@ def test_rows_of_a_large_table_are_all_there(tmp_path):
     numbers = {int(row["a"]): number for number, row in rows}
     assert [numbers[at] for at in (0, 4_000, 4_001, 4_499, 4_501, 8_999)] == [2, 4_002, 4_004, 4_502, 4_504, 9_002]
     assert faults == ["line 8503: has 1 cell, the header has 2; put text with commas in quotes"]
+
+
+def test_files_of_the_hub_are_one_table(tmp_path: Path) -> None:
+    path = Path("hf:/owner/name")
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\nwrong\n{"a": 2}\n')
+    (tmp_path / "b.jsonl").write_text('{"a": 3}\n[]\n')
+    one = _hub_rows(Fetched(commit="c0", files=(tmp_path / "a.jsonl",)), path, None)
+    assert (one.commit, one.count, [*one.rows]) == ("c0", 2, [(1, {"a": 1}), (3, {"a": 2})])
+    assert one.sha256 == hashlib.sha256((tmp_path / "a.jsonl").read_bytes()).hexdigest()
+    both = _hub_rows(Fetched(commit="c0", files=(tmp_path / "a.jsonl", tmp_path / "b.jsonl")), path, None)
+    assert (both.commit, both.count, [*both.rows]) == ("c0", 3, [(1, {"a": 1}), (3, {"a": 2}), (4, {"a": 3})])
+    assert [fault.place for fault in both.faults] == ["line 2", "line 5"]
+    digests = [hashlib.sha256((tmp_path / f"{name}.jsonl").read_bytes()).hexdigest() for name in "ab"]
+    assert both.sha256 == hashlib.sha256("".join(digests).encode()).hexdigest()
+    (tmp_path / "c.jsonl").write_text("\0")
+    with pytest.raises(BadDataset, match=r"^hf://owner/name: 1 fault"):
+        _hub_rows(Fetched(commit="c0", files=(tmp_path / "c.jsonl",)), path, None)
+    with pytest.raises(BadDataset, match="must name a dataset as hf://owner/name"):
+        read_rows(Path("hf:/owner"))
+
+
+def test_values_of_parquet_are_those_of_json(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    file = tmp_path / "t.parquet"
+    with duckdb.connect() as connection:
+        columns = (
+            "DATE '2026-01-02' AS day, 1.50::DECIMAL(4, 2) AS price, [1, 2] AS list, {'a': DATE '2026-01-02'} AS part"
+        )
+        connection.execute(f"COPY (SELECT {columns}, true AS flag, 0.5::DOUBLE AS share) TO '{file}' (FORMAT parquet)")
+    row = {
+        "day": "2026-01-02",
+        "price": "1.50",
+        "list": [1, 2],
+        "part": {"a": "2026-01-02"},
+        "flag": True,
+        "share": 0.5,
+    }
+    assert [*read_rows(file).rows] == [(1, row)]
+    file.write_bytes(b"PAR1 and no more")
+    with pytest.raises(BadDataset, match="file: cannot be read as Parquet: "):
+        read_rows(file)

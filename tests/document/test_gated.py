@@ -6,15 +6,18 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from msgspec import structs
 from tests.document.hostile import HOSTILE
 from tests.document.laying_out import layout
 
 from karat import summarize
 from karat.analysis.gate import Check, Gate, gate
 from karat.analysis.thresholds import Threshold
+from karat.blocks import plain
 from karat.document.gated import check_line, gate_document, github_lines, junit
 from karat.document.render.markdown import render_markdown
 from karat.document.render.terminal import render_terminal
+from karat.document.run import Document
 
 COMMANDS = {
     "a workflow command": "\n::set-env name=PATH::/tmp",
@@ -104,3 +107,68 @@ def test_hostile_names_stay_text(text):
     assert "\x1b" not in page
     assert "<script" not in page
     assert page.count("\n### ") + page.startswith("### ") == 1
+
+
+def check(**fields) -> Check:
+    (found,) = decided("passed").checks
+    return structs.replace(found, **{"reason": None, "metric": "completeness", "condition": None, **fields})
+
+
+def only(*checks: Check, **fields) -> Document:
+    return gate_document(structs.replace(decided("failed"), checks=checks, **fields))
+
+
+def test_the_failed_come_first_and_are_counted():
+    shown = only(
+        *(check(verdict=verdict, condition=verdict) for verdict in ("passed", "undecided", "failed", "passed"))
+    )
+    table, *_ = shown.sections[0].blocks
+    assert [plain(row.cells[0]) for row in table.rows] == ["failed", "undecided", "passed", "passed"]
+    assert shown.verdicts == ("Gate failed: 2 passed, 1 failed, 1 undecided",)
+    uncorrected = only(check(), check(corrected=False))
+    assert uncorrected.verdicts == ("Gate failed: 2 passed, of these 1 not corrected",)
+    assert plain(uncorrected.sections[0].blocks[0].rows[0].cells[0]) == "all"
+
+
+def test_the_facts_of_a_gate_are_its_level_and_its_baseline():
+    assert only(check(), level=0.05).facts == (("Bounds", "separate, at 5 % each"),)
+    assert only(check(), level=0.05, baseline="main").facts[1:] == (("Baseline", "main"),)
+    dropped = check(threshold=Threshold(name="completeness", bound="max_drop", value=0.3))
+    assert only(dropped).sections[0].blocks[0].columns[3].legend.endswith("Of a drop: this run minus the baseline.")
+    assert only(check()).sections[0].blocks[0].columns[3].legend.endswith("as the best for the upper one.")
+    assert plain(only(dropped).sections[0].blocks[0].rows[0].cells[2]) == "+4.10 [+3.90, +4.30]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [
+        ({"metric": "cost_usd", "value": 1.5, "high": 1.5}, "$1.50"),
+        ({"metric": "cost_usd", "value": 1.5, "high": None}, "≥ $1.50"),
+        ({"metric": "failed", "value": 0.25}, "25.0 %"),
+        ({"metric": "latency_p95", "value": 90.0}, "1 min 30 s"),
+    ],
+)
+def test_totals_are_written_in_their_unit(fields, value):
+    assert check_line(check(method="known", **fields)).endswith(f": passed, {value}")
+
+
+def test_what_would_decide_a_threshold_is_a_note():
+    def notes(**fields) -> list[str]:
+        blocks = only(check(**fields)).sections[0].blocks[1:]
+        return [text for block in blocks for text in block.texts]
+
+    name = "completeness at least 4"
+    assert notes() == []
+    assert notes(needed=1) == [f"{name}: about 1 question would decide it, at the present mean"]
+    assert notes(reason="too few", condition="a") == [f"{name} under a: too few"]
+    assert notes(verdict="undecided") == [
+        f"{name}: no number of questions would decide it, at the present mean: it is too close to the threshold"
+    ]
+    assert check_line(check(corrected=False)) == f"{name}: passed, 4.10 [3.90, 4.30] (not corrected)"
+
+
+def test_github_gets_no_line_for_what_passed():
+    found = github_lines(structs.replace(decided("failed"), checks=(check(), check(verdict="undecided"))))
+    assert found == [
+        "::warning title=karat gate%3A undecided::completeness at least 4: undecided, 4.10 [3.90, 4.30]",
+    ]

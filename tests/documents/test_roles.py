@@ -89,7 +89,7 @@ Q = {"question": "question"}
             {"question": "inputs.text", "golden": "outputs.text"},
         ),
         (
-            table("question extract golden", "Rate it.", "The text number {} is here", "y{}", rows=40),
+            table("question extract golden", "Rate it.", "The text number {} is here", "y{}", rows=6),
             [{"question": name, "golden": "golden"} for name in ("extract", "question")],
         ),
         (table("question extract golden", "Rate it.", "The text number {} is here", "y{}", rows=5), QG),

@@ -337,7 +337,7 @@ def test_a_golden_answer_may_be_missing_or_unreadable():
         assert golden(nothing, path="answer", several=None) is None
     for value, why in (
         (["x", "y"], "is a list, and its name does not say whether any or all of it is right"),
-        ([{"other": "x"}], "is a list of objects"),
+        ([{"other": "x"}], "is a list of objects: write `several: any` or `several: all`"),
         ({"total": 1}, "is an object"),
         ([["x", "y"], "z"], "is a list"),
     ):

@@ -96,7 +96,7 @@ Q = {"question": "question"}
         (table("question golden", "0123456789abcdef", "a"), []),
         (table("question golden", ("A?", "", ""), "a"), [QG]),
         # answers in a dataset
-        (table("question model_answer", "{}?", "a"), [Q | {"answer": "model_answer"}]),
+        (table("question model_answer", "{}?", "a"), [Q | {role: "model_answer"} for role in ("golden", "answer")]),
         (table("question model_answer answer", "{}?", "a", "b"), QA | {"answer": "model_answer"}),
         (
             table("question raw_answer answer", "{}?", "a", "b"),
@@ -113,7 +113,10 @@ Q = {"question": "question"}
         (table("user ai", "Hi {} there", "Hello"), [{"question": "user", role: "ai"} for role in ("golden", "answer")]),
         # criteria
         (table("question criteria", "{}?", "be short"), {"criterion": "criteria", **Q}),
-        (table("question model_answer must_mention", "{}?", "a", "b"), {"criterion": "must_mention", **Q}),
+        (
+            table("question model_answer must_mention", "{}?", "a", "b"),
+            [{"criterion": "must_mention", **Q, **more} for more in ({"golden": "model_answer"}, {})],
+        ),
         (
             table("question expected_mood expected_style", "{}?", "a", "b"),
             [
@@ -225,8 +228,8 @@ QPG = {"question": "question", "golden": "golden", "answer": "prediction"}
         (table("question golden", "{}?", "a{}"), []),
         (table("question expected_label label", "{}?", "a{}", "b"), [Q | {"answer": "label"}]),
         (
-            table("question label decision", "{}?", "a{}", "b"),
-            [Q | {"golden": "label", "answer": "decision"}],
+            table("question label intent class", "{}?", "a{}", "b", "c"),
+            [Q | {"golden": "label", "answer": name} for name in ("intent", "class")],
         ),
         (table("text summary", "the text {} is long", "it is {}"), [{"question": "text", "answer": "summary"}]),
         (table("question sql", "{}?", "SELECT {}"), Q | {"answer": "sql"}),

@@ -245,7 +245,7 @@ def test_rows_notes_and_faults_of_a_file(tmp_path, name, text, rows, notes, faul
 @pytest.mark.parametrize(
     ("name", "data", "fault"),
     [
-        ("t.txt", b"x", "cannot read files that end in '.txt', only .jsonl, .ndjson, .json, .csv, .tsv, .yaml, "),
+        ("t.doc", b"x", "cannot read files that end in '.doc', only .jsonl, .ndjson, .json, .csv, .tsv, .yaml, "),
         ("t.yaml.gz", b"x", "cannot read files that end in '.yaml.gz', only .jsonl, "),
         ("t.csv", b" \n", "is empty; it needs at least one sample"),
         ("t.csv", b"a,b\n", "holds no sample; it needs at least one"),

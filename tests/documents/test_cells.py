@@ -189,6 +189,15 @@ def test_choices_are_a_list_an_object_or_a_text(value, expected):
     assert options({"choices": value}, ["choices"]) == expected
 
 
+def test_as_many_choices_as_letters_may_be_marked_as_right():
+    def marked(many):
+        labels = [int(at == 3) for at in range(many)]
+        return options({"choices": {"text": [str(at) for at in range(many)], "label": labels}}, ["choices"])
+
+    assert (marked(26).labels[-1], marked(26).right) == ("Z", (3,))
+    assert (marked(27).labels[:2], marked(27).right) == (("0", "0"), ())
+
+
 def test_choices_may_be_columns():
     row = {"a": "9", "b": "2", "c": None, "d": ""}
     assert options(row, ["a", "b", "c"]) == AB

@@ -8,9 +8,10 @@ import pytest
 from msgspec import structs
 
 from karat import summarize
-from karat.analysis.model import ServerInfo, Summary
+from karat.analysis.model import Summary
 from karat.blocks import Facts, Fold, Listing, Note, Table, plain
 from karat.document.origin import origin
+from karat.journal import ServerInfo
 
 
 @pytest.fixture(scope="module")

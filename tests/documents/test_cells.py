@@ -342,7 +342,8 @@ def test_a_golden_answer_may_have_several_right_texts(value, path, several, text
 
 
 def test_a_golden_answer_may_be_missing_or_unreadable():
-    for nothing in (None, " ", [], {}, [None], {"text": []}):
+    empty: list[object] = [None, " ", [], {}, [None], {"text": []}]
+    for nothing in empty:
         assert golden(nothing, path="answer", several=None) is None
     for value, why in (
         (["x", "y"], "is a list, and its name does not say whether any or all of it is right"),

@@ -104,11 +104,15 @@ def test_an_empty_column_is_nothing():
     assert empty.mean_length == 0
 
 
+EMPTY: list[object] = [None, "", " \n", "[None]", " [nan] ", math.nan, [], [None, ""], [[]], {}]
+FILLED: list[object] = ["x", "None", 0, 0.0, False, [0], ["", "x"], {"a": None}]
+
+
 @pytest.mark.parametrize(
     ("value", "empty"),
     [
-        *((value, True) for value in (None, "", " \n", "[None]", " [nan] ", math.nan, [], [None, ""], [[]], {})),
-        *((value, False) for value in ("x", "None", 0, 0.0, False, [0], ["", "x"], {"a": None})),
+        *((value, True) for value in EMPTY),
+        *((value, False) for value in FILLED),
     ],
 )
 def test_a_cell_may_hold_nothing(value, empty):

@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from karat.cli.joining import Join, answer_columns, joined_by_id
+from karat.errors import BadOption
+from karat.records import Sample, Turn
+
 QUESTIONS = [
     {"qid": "a", "question": "One?", "answer": "1"},
     {"qid": "b", "question": "Two?", "answer": "2"},
@@ -84,3 +88,106 @@ def test_named_columns_are_not_guessed(score):
     assert means(
         score("n,a,b\na,1,9\nb,2,9\nc,3,9\n", QUESTIONS, "--map=id=n", "--map=answer=a", "--set=dataset.id_key=qid")
     ) == {"answers": 1.0}
+
+
+def samples(*metadata):
+    """Samples with these metadata; their ids are their numbers."""
+    return [
+        Sample(id=str(at), position=at, digest="", turns=(Turn(question=f"Question {at}?"),), metadata=held)
+        for at, held in enumerate(metadata)
+    ]
+
+
+@pytest.fixture
+def joined(tmp_path):
+    """`joined(rows, samples)`: how they are joined; None: the rows have no ids."""
+
+    def join(rows, asked):
+        file = tmp_path / "said.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return joined_by_id(file, asked)
+
+    return join
+
+
+ASKED = samples({"qid": "a", "doc_id": 1, "topic": "x"}, {"qid": "b", "doc_id": 2, "topic": "y"})
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "found"),
+    [
+        pytest.param([{"qid": "a"}, {"qid": "b"}], ASKED, ("qid", "qid", 2, 2, 2), id="the same name"),
+        pytest.param([{"id": "a"}, {"id": "x"}], ASKED, ("id", "qid", 1, 2, 2), id="half of the ids"),
+        pytest.param([{"id": 2}], ASKED, ("id", "doc_id", 1, 1, 2), id="a number is its text"),
+        pytest.param([{"id": "a", "key": "zz"}, {"id": "b", "key": "a"}], ASKED, ("id", "qid", 2, 2, 2), id="most ids"),
+        pytest.param(
+            [{"id": "x"}, {"id": "y"}],
+            samples({"topic": "x"}, {"topic": "y"}),
+            "no id in 'id'",
+            id="no ids in the dataset",
+        ),
+        pytest.param([{"id": 1}, {"id": 0}], samples({}, {}), ("id", None, 2, 2, 2), id="the number of the question"),
+        pytest.param([{"topic": "x"}], ASKED, None, id="no ids in the answers"),
+        pytest.param([{"in": {"id": "a"}}], ASKED, None, id="ids inside objects are none"),
+        pytest.param(
+            [{"id": 1}, {"id": None}], samples({"key": True}, {"key": False}), ("id", None, 1, 1, 2), id="no flags"
+        ),
+        pytest.param([{"id": "a"}], samples({"qid": "a"}, {"qid": "a"}), "no id in 'id'", id="ids that stand twice"),
+        pytest.param([{"id": "a"}, {"id": "x"}, {"id": "y"}], ASKED, "only 1 of 3 ids in 'id'", id="fewer than half"),
+    ],
+)
+def test_ids_join_rows_to_questions(joined, rows, asked, found):
+    if isinstance(found, str):
+        with pytest.raises(BadOption, match=found):
+            joined(rows, asked)
+        return
+    join = joined(rows, asked)
+    assert (join and (join.answers, join.dataset, join.matched, join.ids, join.asked)) == found
+
+
+def test_a_join_is_told_with_what_is_missing():
+    join = Join(answers="id", dataset="qid", matched=2, ids=3, asked=4)
+    assert str(join) == "joined by id: 'id' is 'qid' of the dataset: 2 of 3 ids are known; 2 questions have no answer"
+    whole = Join(answers="id", dataset=None, matched=1, ids=1, asked=1)
+    assert str(whole) == "joined by id: 'id' is the number of the question, from 0: 1 of 1 ids are known"
+
+
+def test_questions_beside_ids_must_be_those_of_the_dataset(joined):
+    many = samples(*({"qid": f"q{at}"} for at in range(10)))
+
+    def rows(wrong):
+        return [
+            {"qid": f"q{at}", "question": "Other?" if at < wrong else f" Question  {at}?", "prediction": "a"}
+            for at in range(10)
+        ]
+
+    assert joined(rows(1), many).matched == 10
+    with pytest.raises(BadOption, match="2 of 10 have another question beside them"):
+        joined(rows(2), many)
+
+
+def test_ids_that_count_must_begin_with_the_same_number(joined):
+    asked = samples({"qid": 0}, {"qid": 1}, {"qid": 2})
+    assert joined([{"id": 0}, {"id": 1}], asked).matched == 2
+    assert joined([{"id": 1}, {"id": 2}], asked).matched == 2  # all are known
+    with pytest.raises(BadOption, match=r"'id' of .* counts from 1, and 'qid' of the dataset from 0"):
+        joined([{"id": 1}, {"id": 2}, {"id": 3}], asked)
+    assert joined([{"qid": 1}, {"qid": 2}, {"qid": 3}], asked).matched == 2  # of one name
+    assert joined([{"id": 0}, {"id": 2}, {"id": 3}], asked).matched == 2
+    with pytest.raises(BadOption, match="and the numbers of the questions from 0"):
+        joined([{"id": 1}, {"id": 2}, {"id": 3}], samples({}, {}, {}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "named", "found"),
+    [
+        ([{"id": 1, "prediction": "a"}], (), ("prediction",)),
+        ([{"id": 1, "prediction": "a", "generated": "b"}], ("generated",), ("prediction",)),
+        ([{"id": 1, "gpt_answer": "a", "claude_answer": "b"}], (), ("gpt_answer", "claude_answer")),
+        ([{"id": 1, "tone_score": 3}], (), ()),
+    ],
+)
+def test_the_columns_with_answers(tmp_path, rows, named, found):
+    file = tmp_path / "said.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert answer_columns(file, named=named) == found

@@ -205,3 +205,49 @@ def test_a_resumed_run_tells_of_its_own_part_and_says_so(here):
     assert (now.planned, now.done, now.failed, now.continued) == (36, 36, 0, True)
     assert {name: (one.planned, one.done) for name, one in now.conditions.items()} == {"a": (18, 18), "b": (18, 18)}
     assert {one.mean.n for one in now.conditions.values() if one.mean is not None} == {4}
+
+
+def test_scores_wait_until_their_trial_is_settled_and_flags_are_a_share():
+    running = following()
+    assert (running.metric, running.kind, running.estimates(), running.noun, running.unit) == (
+        *(None, None, {}, "question", "question"),
+    )
+    running.scored(score("t", True))
+    assert running.estimates() == {}
+    running.settled("t", "a", sample("q"), answered=True)
+    assert (running.kind, running.estimates()["a"].value) == ("share", 1.0)
+    add(running, "u", sample("r"), score("u", False))
+    assert (running.kind, running.estimates()["a"].value) == ("share", 0.5)
+    add(running, "v", sample("s"), score("v", 3.0))
+    assert (running.kind, running.estimates()["a"].n) == ("number", 3)
+
+
+def test_what_is_not_finite_is_no_score():
+    running = following()
+    add(running, "t", sample("q"), score("t", float("inf")))
+    add(running, "u", sample("r"), score("u", 2.0))
+    rows = [score("v", value, judge=judge, rows=2) for value, judge in ((float("nan"), "x"), (4.0, "y"))]
+    add(running, "v", sample("s"), *rows)
+    found = running.estimates()["a"]
+    assert (found.value, found.n) == (3.0, 2)
+
+
+def test_conditions_have_means_of_their_own_over_many_questions():
+    running = following()
+    for number in range(1_100):
+        add(running, f"t{number}", sample(f"q{number}"), score(f"t{number}", number % 2 + 1.0))
+    add(running, "u", sample("q1099"), score("u", 5.0), condition="b")
+    add(running, "w", sample("new"), score("w", 1.0), condition="b")
+    found = running.estimates()
+    assert {name: (one.value, one.n) for name, one in found.items()} == {"a": (1.5, 1_100), "b": (3.0, 2)}
+
+
+@pytest.mark.needs_kind("conversation")
+def test_turns_count_by_their_weight_and_turns_never_reached_as_wrong():
+    running = following("conversation", Metric(name="m", low=0, high=1, kind="share"))
+    assert running.unit == "turn"
+    for trial, value in (("t", 1.0), ("u", 0.0)):
+        rows = [score(trial, value, turn=turn, rows=2) for turn in range(2)]
+        add(running, trial, sample(trial, turns=2, weight=3.0 if value else 1.0), *rows)
+    found = running.estimates()["a"]
+    assert (found.value, found.n) == (0.75, 2)

@@ -208,7 +208,10 @@ class RowReader:
         if self._golden is None or self._golden in self._question:
             return
         golden = self._golden
-        lists = sum(cell(row, golden) == [] for row in self._first)
+        may_be_list = golden not in self._columns or self._columns[golden].lists > 0
+        lists = 0
+        if may_be_list:
+            lists = sum(cell(row, golden) == [] for row in self._first)
         empty = expects_nothing = ""
         if lists:
             rows = plural(len(self._first), "row")
@@ -228,7 +231,7 @@ class RowReader:
                     )
         elif (
             self._options.several is None
-            and (golden not in self._columns or self._columns[golden].lists)
+            and may_be_list
             and any(cells.is_undecided_list(cell(row, golden), golden) for row in self._first)
         ):
             self.faults.append(

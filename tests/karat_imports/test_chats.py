@@ -450,3 +450,16 @@ def test_keys_with_ids_of_speakers_tell_people(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"id": "g", "msgs": said}]))
     with pytest.raises(OperatorError, match=r"what 2 people say.*'17', '18'"):
         imported("chats", tmp_path / "runs", path)
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_chats_over_several_lines_that_follow_each_other_are_all_read(tmp_path: Path, ending: str) -> None:
+    chats = [{"id": f"c{n}", "messages": turns(f"How is {n}?", f"It is {n}.")} for n in range(3)]
+    path = tmp_path / f"chats.{ending}"
+    path.write_text("\n".join(json.dumps(chat, indent=2) for chat in chats))
+    made = imported("chats", tmp_path / "runs", path)
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["It is 0.", "It is 1.", "It is 2."]
+
+
+def turns(asked: str, said: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karat.errors import BadDataset
 from karat.importers import Findings
-from karat_imports.importers._reading import Json, document, failure, items, lines, utc
+from karat_imports.importers._reading import Json, document, failure, following, items, lines, utc
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.sampled_from(['"', "\\", "{[", "]},"]),
@@ -147,3 +147,29 @@ def test_an_error_is_classed_by_its_own_words(message: str, cls: str) -> None:
 )  # fmt: skip
 def test_times_are_read_in_every_form_that_tools_write(written, read):
     assert utc(written) == read
+
+
+@given(rows=st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), min_size=1, max_size=5))
+def test_objects_that_follow_each_other_are_all_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "many.json"
+    path.write_text("\n".join(json.dumps(row, indent=2) for row in rows))
+    found = Findings()
+    assert [row for _, row in following(path, found)] == rows
+    assert not [*found]
+
+
+def test_what_follows_a_value_is_never_left_out_silently(tmp_path: Path) -> None:
+    path = tmp_path / "more.json"
+    path.write_text('{"a": 1}\n{"a": 2}\nand so on')
+    found = Findings()
+    assert [row for _, row in following(path, found)] == [{"a": 1}, {"a": 2}]
+    assert [text for _, text, _, _ in found] == ["rest of the file: text that is not JSON"]
+    with pytest.raises(BadDataset, match="holds something after the end of its JSON"):
+        document(path)
+
+    path.write_text('[{"a": 1}]\n[{"a": 2}]')
+    found = Findings()
+    assert [row for _, row in items(path, findings=found)] == [{"a": 1}]
+    assert [text for _, text, _, _ in found] == ["rest of the file: something after the end of its JSON"]

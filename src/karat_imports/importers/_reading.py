@@ -248,6 +248,20 @@ def texts(path: Path, *keys: str, findings: Findings) -> Iterator[bytes]:
         findings.lose(f"rest of the file: {error}", f"{path.name}, after item {number}")
 
 
+def following(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
+    """Each of the objects that follow each other, over several lines, with its place."""
+    number = 0
+    try:
+        with opened(path) as file:
+            for text in _Scan(file).objects():
+                number += 1
+                yield from _objects(text, f"{path.name}, item {number}", "object", findings)
+    except Unreadable as error:
+        if not number:
+            raise bad_file(path, f"holds {error}") from None
+        findings.lose(f"rest of the file: {error}", f"{path.name}, after item {number}")
+
+
 def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator[tuple[str, Json]]:
     try:
         value = decode(text)
@@ -290,6 +304,29 @@ class _Scan:
         """
         yield from self._within(self._next(_FIRST)[1], [json.dumps(key).encode() for key in keys])
         self._keep()
+        if self._goes_on():
+            raise Unreadable("something after the end of its JSON")
+
+    def objects(self) -> Iterator[bytes]:
+        """The text of each of the objects that follow each other. Raises Unreadable."""
+        while self._goes_on():
+            if self._next(_FIRST)[1] != b"{":
+                raise Unreadable("text that is not JSON")
+            self._skip()
+            yield self._take().lstrip(b", \t\r\n")
+
+    def _goes_on(self) -> bool:
+        """Whether anything but spaces and commas follows."""
+        while not self._data[self._at :].strip(b", \t\r\n"):
+            more = self._file.read(_CHUNK)
+            if not more:
+                return False
+            self._data = more
+            self._at = 0
+
+        while self._data[self._at : self._at + 1] in (b",", b" ", b"\t", b"\r", b"\n"):
+            self._at += 1
+        return True
 
     def _within(self, opening: bytes, keys: Sequence[bytes]) -> Iterator[bytes]:
         """The same, within the value that begins with `opening`; afterwards that value has been

@@ -13,7 +13,7 @@ from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
     Json,
     beginning,
-    document,
+    following,
     is_json,
     items,
     lines,
@@ -44,7 +44,7 @@ def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
     elif page := _PAGE.match(head):
         yield from items(path, page[0].split(b'"')[1].decode(), findings=findings)
     elif newline and not is_json(first):
-        yield path.name, document(path)
+        yield from following(path, findings)
     else:
         yield from lines(path, findings)
 

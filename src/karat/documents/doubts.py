@@ -231,6 +231,20 @@ def _summaries(seen: Seen) -> Iterator[str]:
             )
 
 
+def _lists(seen: Seen) -> Iterator[str]:
+    """Questions that are lists of texts, as the turns of a user are."""
+    for column in seen.all("question")[:1]:
+        values = [cell(row, column.path) for row in seen.rows]
+        lists = [value for value in values if isinstance(value, list) and len(value) > 1]
+        texts = [value for value in lists if all(isinstance(part, str) for part in value)]
+        if texts:
+            rows = plural(len(texts), "row")
+            yield (
+                f"'{column.path}' is a list of texts in {rows}: they are asked together, as one "
+                "question, also if they are turns"
+            )
+
+
 def _codes(seen: Seen) -> Iterator[str]:
     """Questions that are ids, files or links."""
     texts = seen.filled("question")
@@ -394,7 +408,7 @@ def _in_words(texts: Sequence[str]) -> bool:
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
     "golden": (_among_others, _labels, _instructions, _absent),
-    "question": (_codes, _summaries),
+    "question": (_codes, _lists, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),
 }

@@ -52,6 +52,7 @@ LONGEST = (
     "browser/test_every_page.py",
     "karat_coding/test_acp_agents.py",
     "execution/test_faults.py",
+    "test_kinds_apart.py",
     "models/test_rates.py",
     "test_corpus.py",
     "karat_servers/test_planted.py",

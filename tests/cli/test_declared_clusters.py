@@ -140,6 +140,7 @@ def test_a_question_that_stands_twice_counts_as_one_unit_of_every_decision(tmp_p
     assert first.low - 0.05 < second.low <= first.low  # of the effective n, which degrees of freedom reduce
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_a_column_that_differs_within_a_question_is_no_cluster(tmp_path, karat):
     file = tmp_path / "graded.csv"
     rows = [f"q{row // 2},What is {row // 2}+1?,{row // 2 + 1},2,1,{'ann' if row % 2 else 'bob'}" for row in range(6)]

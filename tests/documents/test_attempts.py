@@ -45,6 +45,7 @@ HEADER = "question,expected_answer,model_answer,error,correct"
 ROWS = ["1+1?,2,,HTTP 429,", "1+1?,2,2,,1", "2+1?,3,3,,1", "3+1?,4,5,,0", "4+1?,5,,timeout,"]
 
 
+@pytest.mark.needs_package("karat_imports")
 @pytest.mark.parametrize(
     ("rows", "planned", "said"),
     [

@@ -133,6 +133,7 @@ def test_foreign_text_in_a_doubt_is_short_and_on_one_line():
     assert "\x1b" not in found and "\n" not in found and len(found) < 250
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_check_import_and_score_say_what_they_doubt(karat, here):
     rows = [
         {"question": f"{QUESTIONS[n % 3]} ({n})", "expected_answer": ["refund", "contact"][n % 2]} for n in range(8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -256,3 +257,46 @@ def test_the_option_that_a_refusal_names_leaves_rows_out(tmp_path, karat):
     left_out = karat("check", str(file), "--skip-unreadable")
     assert (left_out.code, "1 sample (golden)" in left_out.out) == (0, True)
     assert "1 unreadable line left out: line 2" in left_out.err
+
+
+LIMITED = """
+name: limited
+dataset: {path: questions.jsonl}
+agent: {type: chat, model: "openai:gpt-5"}
+judge: {judges: ["openai:gpt-5-mini", "openai:gpt-5"], rubric: rubric.md, repeats: 2}
+conditions: {a: {}, b: {}}
+execution: {num_repetitions: 3}
+limits:
+  "openai:gpt-5": {requests_per_minute: 60, tokens_per_minute: 1000}
+  "openai:gpt-5-mini": {tokens_per_minute: 500}
+"""
+
+
+def test_rates_of_models_say_how_long_the_plan_takes_at_least(karat, here):
+    (here / "questions.jsonl").write_text('{"question": "a?", "answer": "b"}\n{"question": "c?", "answer": "d"}\n')
+    (here / "experiment.yaml").write_text(LIMITED.replace(", rubric: rubric.md", ""), encoding="utf-8")
+    done = karat("check", "experiment.yaml", "--no-start", "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert (told["agent_calls"], told["judge_calls"]) == (12, 12 * 2 * 2)
+    # 12 answers, and half of the judge's 48 calls: 36 requests
+    assert told["rates"] == [
+        "openai:gpt-5: at most 60 requests and 1,000 tokens a minute: 36.0 s or more",
+        "openai:gpt-5-mini: at most 500 tokens a minute",
+    ]
+    each = LIMITED.replace(", rubric: rubric.md", ", call_per_metric: true")
+    (here / "experiment.yaml").write_text(each, encoding="utf-8")
+    told = karat("check", "experiment.yaml", "--no-start", "--json").json
+    metrics = len(told["scorers"][0]["metrics"])
+    assert told["judge_calls"] == 12 * 2 * 2 * metrics
+
+
+@pytest.mark.parametrize(("selected", "calls"), [((), 3 * 2 * 2 * 2), (("--only-condition", "b"), 0)])
+def test_pairs_of_answers_are_judged_in_both_orders(karat, here, selected, calls):
+    pairwise = 'scorers: [{type: pairwise, judges: ["openai:gpt-5-mini", "openai:gpt-5"]}]'
+    text = re.sub(r"judge: .*|limits:[\s\S]*", "", LIMITED)
+    (here / "questions.jsonl").write_text('{"question": "a?", "answer": "b"}\n{"question": "c?", "answer": "d"}\n')
+    (here / "experiment.yaml").write_text(f"{text}\n{pairwise}\n", encoding="utf-8")
+    done = karat("check", "experiment.yaml", "--no-start", "--json", *selected)
+    assert done.code == 0, done.err
+    assert done.json["judge_calls"] == calls  # two judges, two orders, two questions, three repetitions

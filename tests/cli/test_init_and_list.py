@@ -205,3 +205,29 @@ def test_the_search_baseline_is_listed_by_its_plain_name_and_found_by_both(karat
     assert "\nfloor" not in listed
     assert karat("list", "agents", "floor").out == karat("list", "agents", "search-baseline").out
     assert karat("list", "agents", "search-baseline").out.startswith("search-baseline\n")
+
+
+@pytest.mark.needs_package("karat_imports")
+def test_the_configuration_of_another_tool_becomes_an_experiment_and_overwrites_nothing(karat, here):
+    (here / "promptfooconfig.yaml").write_text(
+        "prompts: ['Where is {{place}}?']\nproviders: ['openai:gpt-4o-mini']\n"
+        "tests:\n  - vars: {place: Oslo}\n    assert: [{type: equals, value: Norway}]\n"
+        "  - vars: {place: Rome}\n    assert: [{type: javascript, value: 'output.length < 3 && await x()'}]\n",
+        encoding="utf-8",
+    )
+    done = karat("init", "--from", "promptfooconfig.yaml", "mine")
+    assert done.code == 0, done.err
+    written = ["mine/.karat/experiment.schema.json", "mine/experiment.yaml", "mine/questions.jsonl"]
+    assert done.out.splitlines() == written
+    text = (here / "mine/experiment.yaml").read_text(encoding="utf-8")
+    assert text.startswith(
+        "# yaml-language-server: $schema=.karat/experiment.schema.json\n"
+        "# Written by `karat init --from promptfooconfig.yaml`.\n"
+    )
+    assert (here / "mine/questions.jsonl").read_text(encoding="utf-8").count("\n") == 2
+    again = karat("init", "--from", "promptfooconfig.yaml", "mine")
+    assert again.code == 2
+    there = ".karat/experiment.schema.json, experiment.yaml, questions.jsonl"
+    assert f"DIR: mine already holds {there}; name another folder (nothing was written)" in again.err
+    (here / "file").write_text("")
+    assert "DIR: cannot write file" in karat("init", "--from", "promptfooconfig.yaml", "file").err

@@ -118,3 +118,22 @@ def test_what_cannot_be_is_said(karat, judged, words, said):
     done = karat("label", "results/run", "--failed", *words)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_json_has_every_key_also_where_nothing_is_scored(karat, judged, here):
+    told = karat(*ENOUGH, "--to", "new/q.jsonl", "--json").json
+    assert told == {
+        "format": told["format"], "run": judged.info.run, "metric": "completeness", "enough": 4.0, "failed": 3,
+        "passed": 13, "left_out": {}, "written": 2, "known": {}, "to": "new/q.jsonl",
+    }  # fmt: skip
+    script = Script(here / "results" / "bare", samples=1, conditions=("plain",), scorers=())
+    script.failure(0, "plain")
+    script.end()
+    bare = karat("label", "bare", "--failed", "--json").json
+    assert (bare["metric"], bare["enough"], bare["failed"]) == (None, None, 1)
+    said = karat("label", "bare", "--failed")
+    assert "1 of 1 trial failed: 1 without an answer" in said.err
+    assert "Fill in `answer` where it is empty, then use the rows as a dataset." in said.err
+    (here / "file").write_text("")
+    refused = karat(*ENOUGH, "--to", "file/q.jsonl")
+    assert (refused.code, "--to: " in refused.err) == (2, True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from karat.cli.asking import AskedJudge
-from karat.cli.checking import Checked, CheckedCondition, CheckedScorer, CheckedServer
+from karat.cli.checking import Checked, CheckedCondition, CheckedScorer, CheckedServer, can_show
 from karat.cli.linting import Lint
 from karat.cli.verifying import Checked as CheckedRuns
 from karat.journal.verify import Damage, Verified
 from karat.kinds import DatasetPart, Doubted
+from karat.records import Sample, Turn
 
 
 def condition(**fields):
@@ -165,3 +166,55 @@ def test_verified_runs_are_listed_with_what_is_damaged():
     ]
     assert lines[-2:] == ["  a note", "  2 lines from an older karat without a checksum could only be parsed"]
     assert any(line.startswith("  to delete the damaged lines") for line in lines) is (bad.deletion is not None)
+
+
+SAME = "j gave a right and a wrong answer to 'q' the same scores (tone 5): use another model, or look at its rubric"
+
+
+@pytest.mark.parametrize(
+    ("fields", "line", "doubt"),
+    [
+        ({"fault": "no key"}, "j: failed", None),
+        (
+            {"right": {"tone": 5, "ok": True}, "wrong": {"tone": 1.5, "ok": None}, "dollars": 0.01},
+            "j: right answer tone 5, ok 1; wrong answer tone 1.5, ok – ($0.01)",
+            None,
+        ),
+        (
+            {"right": {"tone": 5}, "wrong": {"tone": 5}},
+            "j: right answer tone 5; wrong answer tone 5 (unknown cost)",
+            SAME,
+        ),
+    ],
+)
+def test_what_a_judge_gave_is_one_line(fields, line, doubt):
+    asked = AskedJudge(judge="j", sample="q", **fields)
+    assert (str(asked), asked.doubt) == (line, doubt)
+
+
+POINTS = "with 80 % power; in points: karat plan RUN"
+
+
+@pytest.mark.parametrize(
+    ("questions", "conditions", "clusters", "line"),
+    [
+        (0, 2, None, "no difference between conditions: 0 questions are too few"),
+        (1, 2, None, "no difference between conditions: 1 question is too few"),
+        # 2^(1 − n) is below 0.05 from n = 6 on
+        (2, 2, None, "nothing safely: 2 questions cannot win among 1 comparison by sign flips; ask at least 6"),
+        (50, 1, None, None),
+        # 2.80 standard errors for 5 %, 3.24 for a third of it, and a little more by t
+        (50, 2, None, f"differences of 0.40 SD over questions or more, {POINTS}"),
+        (50, 3, None, f"differences of 0.47 SD over questions or more among 3 comparisons (Holm), {POINTS}"),
+        (50, 2, 10, f"differences of 1.00 SD over clusters or more, {POINTS}"),
+    ],
+)
+def test_what_an_experiment_can_show(questions, conditions, clusters, line):
+    samples = [
+        Sample(
+            id=str(at), position=at, digest="", turns=(Turn(question="?"),),
+            cluster=None if clusters is None else str(at % clusters),
+        )
+        for at in range(questions)
+    ]  # fmt: skip
+    assert can_show(samples, conditions, "golden") == line

@@ -220,6 +220,7 @@ def test_what_is_not_yaml_is_one_fault_with_its_place_and_remedy(text: str, faul
         ),
         (b"a: !!int x\n", "a (line 1, column 4): 'x' is not a valid int; put it in quotes"),
         (b"a: 1\nb: \xff\n", "file (line 2): byte 0xff is not UTF-8; save the file as UTF-8"),
+        (b"\xffa: 1\n", "file (line 1): byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"a: 1\n\nb: \x07\n", "file (line 3): a control character (U+0007), which YAML does not allow; remove it"),
         (b"a: \0", "file: is not a text file; an experiment file is YAML in UTF-8"),
         (b"a: @x\n", "file (line 1, column 4): not YAML: no value can start with this character (a tab, '@', "),

@@ -9,6 +9,7 @@ from karat.documents.tables import best_of, rows_of, tables_in, together
 ASKED = {"question": "A?", "answer": "a"}
 USER = {"role": "user", "content": "Why?"}
 REPLY = {"role": "assistant", "content": "So."}
+LIKELY = [{"text": "a", "probability": 0.9}, {"text": "b", "probability": 0.1}]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,47 @@ REPLY = {"role": "assistant", "content": "So."}
             {"small": {"answer": "x"}, "large": {"answer": "y"}},
             {"": [{"id": "small", "answer": "x"}, {"id": "large", "answer": "y"}]},
             id="texts by id",
+        ),
+        pytest.param(
+            {
+                "small": {"responses": ["a", "b"], "scores": [1, 0], "cost": 3},
+                "large": {"responses": ["c", None], "scores": [0, 1], "cost": 4},
+            },
+            {
+                "": [
+                    {"condition": "small", "item": 1, "responses": "a", "scores": 1, "cost": 3},
+                    {"condition": "small", "item": 2, "responses": "b", "scores": 0, "cost": 3},
+                    {"condition": "large", "item": 1, "responses": "c", "scores": 0, "cost": 4},
+                    {"condition": "large", "item": 2, "responses": None, "scores": 1, "cost": 4},
+                ]
+            },
+            id="lists of answers and scores by condition",
+        ),
+        pytest.param(
+            {
+                "small": {"responses": ["a", "b"], "scores": [1, 0], "cost": 3},
+                "large": {"responses": ["c"], "scores": [0, 1], "cost": 4},
+            },
+            {
+                "": [
+                    {"id": "small", "responses": ["a", "b"], "scores": [1, 0], "cost": 3},
+                    {"id": "large", "responses": ["c"], "scores": [0, 1], "cost": 4},
+                ]
+            },
+            id="lists of different lengths",
+        ),
+        pytest.param(
+            {
+                "q1": LIKELY,
+                "q2": [{"text": "c", "probability": 1}],
+            },
+            {
+                "": [
+                    {"question_id": "q1", **LIKELY[0], "other_candidates": LIKELY[1:]},
+                    {"question_id": "q2", "text": "c", "probability": 1, "other_candidates": []},
+                ]
+            },
+            id="likely answers by id",
         ),
         pytest.param(
             {"columns": ["question", "answer"], "data": [["A?", "a"], ["B?", "b"]]},

@@ -100,18 +100,9 @@ class RowReader:
         else:
             others = [path for path in self._columns if path not in self._question]
             self._criteria = criteria.columns_of(others)
-            if self._golden is not None and self._criteria:
-                kept = []  # columns whose cells can be read as criteria
-                for column in self._criteria:
-                    unread = [
-                        row
-                        for row in self._first
-                        if criteria.read(cell(row, column), column=column)[1]
-                    ]
-                    if column != self._golden and 2 * len(unread) < len(self._first):
-                        kept.append(column)
-
-                self._criteria = kept
+            if self._golden is not None:
+                others = [path for path in self._criteria if path != self._golden]
+                self._criteria = self._readable(others)
 
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
@@ -144,8 +135,54 @@ class RowReader:
             self.faults.append(Fault(place="file", message=other))
             return
 
-        self.faults.append(undecided_fault(undecided, self._columns, self.rows.notes))
-        self.readings = tuple(roles_text(reading) for reading in undecided.readings)
+        readings: list[Reading] = []
+        for reading in undecided.readings:
+            roles = dict(reading.roles)
+            if roles.get("criterion"):
+                roles["criterion"] = tuple(self._readable(roles["criterion"]))
+            offered = Reading(roles=roles, unused=reading.unused)
+            if offered not in readings:
+                readings.append(offered)
+
+        # those with which most rows can be read come first, in their order
+        readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
+        tried = msgspec.structs.replace(undecided, readings=tuple(readings))
+        self.faults.append(undecided_fault(tried, self._columns, self.rows.notes))
+        self.readings = tuple(roles_text(reading) for reading in tried.readings)
+
+    def _readable(self, columns: Iterable[str]) -> list[str]:
+        """The columns whose cells can be read as criteria in most rows."""
+        readable = []
+        for column in columns:
+            faults = [criteria.read(cell(row, column), column=column)[1] for row in self._first]
+            if 2 * sum(map(bool, faults)) < len(self._first):
+                readable.append(column)
+
+        return readable
+
+    def _unread(self, reading: Reading) -> int:
+        """How many of the first rows could not be read with these roles."""
+        roles = {}
+        for role in _ASKED:
+            paths = reading.roles.get(role, ())
+            if paths or role == "golden":
+                roles[role] = [*paths] or None
+
+        beginning = msgspec.structs.replace(
+            self.rows, rows=[*enumerate(self._first, start=1)], count=len(self._first), faults=[]
+        )
+        options = self._options.model_copy(update={"roles": {**self._options.roles, **roles}})
+        reader = RowReader(
+            beginning,
+            options,
+            path="",
+            id_key=None,
+            needs_golden=self._needs_golden,
+            criteria_suffice=self._criteria_suffice,
+        )
+        if reader.faults:  # they ask something else
+            return 0
+        return sum(bool(wrong) for block in reader.samples() for _, _, wrong in block)
 
     def samples(self) -> Iterator[list[Numbered]]:
         """A sample for each row, or what is wrong with it, in blocks."""

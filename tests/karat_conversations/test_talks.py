@@ -11,7 +11,7 @@ from karat import plugins
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset
 from karat.layouts import laid_out, speakers
-from karat_conversations.layouts.talks import MESSAGES
+from karat_conversations.layouts._rows import MESSAGES
 
 TWO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 

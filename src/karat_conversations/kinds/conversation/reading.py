@@ -35,7 +35,7 @@ from karat_conversations.kinds.conversation.drafts import (
     table_of,
     texts,
 )
-from karat_conversations.layouts.talks import turns_apart
+from karat_conversations.layouts._lists import turns_apart
 
 _Read = tuple[Draft | None, list[str]]
 """A conversation, None if it cannot be read; and its faults."""

@@ -1,0 +1,243 @@
+"""Conversations in a cell: lists of messages or pairs, ChatGPT's tree, or a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from karat.documents.cells import parsed
+from karat.documents.chats import Message, has_both_sides, in_place_of_text, with_sides
+from karat.documents.columns import are_messages, cell, columns_of
+from karat.documents.names import (
+    SPEAKING,
+    Role,
+    any_speaker_and_text,
+    meanings,
+    side_of,
+    speaker_and_text,
+    with_role,
+    word_set,
+    words_of,
+)
+from karat_conversations.layouts._texts import ANYONE, MOST_SPEAKERS, marked
+
+_BESIDE = ("tool_calls", "tool_call_id", "name", "model")  # keys of messages, kept as they are
+SAYS = word_set("content text message utterance body value")
+_SAID = SAYS | word_set("msg question query input prompt response reply answer output")
+ASKED: Sequence[Role] = ("question",)
+ANSWERED: Sequence[Role] = ("answer", "golden")
+_TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
+
+
+def are_of_speakers(value: Sequence[object]) -> bool:
+    """Whether a list holds what a few people say in turn, whatever they are called."""
+    keys = [any_speaker_and_text(part) for part in value]
+    found = set()
+    for part, names in zip(value, keys, strict=True):
+        if names is None or not isinstance(part, Mapping):
+            return False
+        found.add(part[names[0]])
+
+    return 1 < len(found) <= MOST_SPEAKERS and (len(found) < len(value) or len(value) == 2)
+
+
+def messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[Message]:
+    """The messages in a cell, also if only the column's name says that it is a conversation."""
+    said = messages_in(value, agent=agent)
+    if isinstance(value, str):
+        listed = parsed(value)
+    else:
+        listed = value
+    if said or not isinstance(listed, list) or not listed or not is_of_turns(path):
+        return said
+    if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
+        return [{"role": "user", "content": part["content"]} for part in listed]
+    if all(isinstance(part, str) for part in listed) and not {*_TURNS} & {*words_of(path)}:
+        names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
+        # Two people by turns: only the user can tell who of them answers
+        if agent is None:
+            return []
+        pairs = zip(names, listed, strict=True)
+        said = [{"role": name, "content": text} for name, text in pairs]
+        if agent == ANYONE:
+            return said
+        return with_sides(said, agent, system_answers=True)
+
+    found = []
+    for part in listed if whole else ():
+        texts = part if isinstance(part, list) and len(part) == 2 else []
+        if texts and all(isinstance(text, str) for text in texts) and " " in texts[0].strip():
+            # What the user and the assistant say: words, and no names
+            asked, said = texts
+            turn = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+        else:
+            turn = pair(part, ASKED, ANSWERED)
+
+        if not turn or (isinstance(part, dict) and with_role(part, "golden")):
+            return []
+        found += turn
+
+    return found
+
+
+def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
+    """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation.
+
+    `agent`: who is the assistant.
+    """
+    if isinstance(value, str):
+        unpacked = parsed(value)
+        if unpacked is value:
+            return marked(value, agent)
+        value = unpacked
+
+    if isinstance(value, Mapping):
+        value = of_tree(value)
+    if not isinstance(value, list) or not value:
+        return []
+    if are_messages(value):
+        return written(value, agent)
+    if are_of_speakers(value):
+        said = written(value, agent)
+        return said if agent == ANYONE or has_both_sides(said) else []
+
+    read: list[Message] = []
+    for part in value:
+        said = pair(part, (), ())
+        if not said:
+            return []
+        read += said
+
+    return read if has_both_sides(read) else []
+
+
+def written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
+    """Messages with the usual keys, their speakers as the user and the assistant."""
+    found: list[Message] = []
+    for message in value:
+        keys = speaker_and_text(message) or any_speaker_and_text(message) or ("role", "content")
+        kept = {key: message[key] for key in _BESIDE if key in message}
+        found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
+
+    if agent == ANYONE:
+        return found
+    return with_sides(found, agent, system_answers=True)
+
+
+def pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[Message]:
+    """A turn that is a list of speaker and text, or an object with a text of each side: under the
+    speakers' names, or those of such roles.
+    """
+    if isinstance(part, list) and len(part) == 2 and all(isinstance(text, str) for text in part):
+        who, text = part
+        known = who.strip().lower() in SPEAKING
+        if known:
+            return [{"role": side_of(who) or who, "content": text}]
+        return []
+
+    if not isinstance(part, Mapping):
+        return []
+    wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
+    if len(wrapped) == 1:
+        return written(wrapped)
+    if len(part) == 1:
+        ((name, text),) = part.items()
+        who = side_of_column(name)
+        if who and isinstance(text, str):
+            return [{"role": who, "content": text}]
+        return []
+
+    found: list[Message] = []
+    columns = [*columns_of([part])]
+    sides = (("user", asking), ("assistant", answering))
+    for side, roles in sides:
+        texts = [cell(part, path) for path in of_side(columns, side, roles)]
+        said = next((text for text in texts if isinstance(text, str)), None)
+        if said is None:
+            return []
+        found.append({"role": side, "content": said})
+
+    return found
+
+
+def of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[str]:
+    """The columns whose names are those of a speaker, or of what this side says."""
+    spoken, said = [], []
+    for path in columns:
+        name = path.rpartition(".")[2]
+        who = side_of_column(name) or ("assistant" if name.lower() == "system" else None)
+        found = [meaning.role for meaning in meanings(path)[:1] if meaning.role in roles]
+        if who == side:
+            spoken.append(path)
+        elif who is None and found:
+            said.append((roles.index(found[0]), path))
+
+    return [*spoken, *(path for _, path in sorted(said))]
+
+
+def side_of_column(name: str) -> str | None:
+    """Whose words a column or a key holds by its name: `user`, `assistant_text`, `bot_response`."""
+    words = words_of(name)
+    if len(words) == 2 and words[1] in _SAID:
+        return side_of(words[0])
+    return side_of(name)
+
+
+def last_branch(value: Any, last: object) -> Any:
+    """The nodes of ChatGPT's tree that lead to the `last` one, in their order; without one, to the
+    last that no other follows. Anything else as it is.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if not all(isinstance(node, Mapping) and "parent" in node for node in value.values()):
+        return value
+    if not isinstance(last, str) or last not in value:
+        ends = [name for name, node in value.items() if not node.get("children")]
+        last = next(reversed(ends), None)
+
+    branch: dict[object, Any] = {}
+    while isinstance(last, str) and last in value and last not in branch:
+        branch[last] = value[last]
+        last = value[last]["parent"]
+
+    return dict(reversed(branch.items()))
+
+
+def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The messages of ChatGPT's export, in their order; one message as a list."""
+    if speaker_and_text(value) is not None:
+        return [value]
+    found: list[Message] = []
+    for node in value.values():
+        message = None
+        if isinstance(node, Mapping):
+            message = node.get("message")
+        if not isinstance(message, Mapping):
+            continue
+        who, said = cell(message, "author.role"), cell(message, "content.parts")
+        hidden = cell(message, "metadata.is_visually_hidden_from_conversation")
+        if not isinstance(who, str) or not isinstance(said, list) or hidden:
+            continue
+        text = "\n".join(part for part in said if isinstance(part, str))
+        shown: Message = {"role": who, "content": text}
+        if not text.strip():
+            shown["content"] = in_place_of_text(said) or ""
+        model, recipient = cell(message, "metadata.model_slug"), message.get("recipient")
+        if isinstance(model, str):
+            shown["model"] = model
+        if who == "assistant" and recipient not in (None, "all"):
+            # What a tool is asked is no reply
+            call = {"name": str(recipient), "arguments": text}
+            shown |= {"content": "", "tool_calls": [call]}
+
+        if shown["content"] or "tool_calls" in shown:
+            found.append(shown)
+
+    return found
+
+
+def is_of_turns(path: str) -> bool:
+    """Whether a list under this name holds the turns of one conversation."""
+    words = {*words_of(path)}
+    named = any(meaning.role == "messages" for meaning in meanings(path))
+    return named or bool(words & {"steps", "history", "rounds", "exchanges", "dialog", "dialogue"})

@@ -1,0 +1,101 @@
+"""Conversations in the columns of a table: a column a turn, or a column a speaker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from karat.documents.chats import Message
+from karat.documents.columns import Column, Row, is_empty
+from karat.documents.names import with_role, word_set, words_of
+from karat.documents.row_list import Rows
+from karat_conversations.layouts._cells import ANSWERED, ASKED, of_side, side_of_column
+from karat_conversations.layouts._messages import by_conversation, put_in_order, time_column
+from karat_conversations.layouts._rows import MESSAGES, with_rows
+
+_SIDES = (("user", ASKED), ("assistant", ANSWERED))
+_NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
+_SHORT = {"q": "question", "a": "answer"}
+_COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
+
+
+def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """Tables with columns such as `q1`, `a1`, `q2`, `a2`: what each side says in each turn."""
+    sides: dict[str, dict[str, str]] = {}  # of each number: side → column
+    for path in sorted(columns, key=lambda path: _NUMBERED.fullmatch(path) is None):
+        match = _NUMBERED.fullmatch(path)
+        number = "1"
+        stems = [path]
+        if match is not None:
+            number = match[2].lstrip("0") or "0"
+            # What a name says besides its number: all, what follows the number, what precedes it
+            before = "_".join(word for word in words_of(match[1]) if word not in _COUNTED)
+            names = (f"{before}_{match[3]}".strip("_"), match[3], before)
+            stems = [_SHORT.get(name.lower(), name) for name in names if name]
+
+        for side, roles in _SIDES:
+            of_a_side = (stem for stem in stems if any(of_side([stem], *one) for one in _SIDES))
+            said = next(of_a_side, None)
+            if said is not None and columns[path].is_text and of_side([said], side, roles):
+                sides.setdefault(number, {}).setdefault(side, path)
+
+    turns = [turn for _, turn in sorted(sides.items(), key=lambda item: int(item[0]))]
+    turns = [turn for turn in turns if len(turn) == 2]
+    if len(turns) < 2:
+        return None
+    used = {path for turn in turns for path in turn.values()}
+    chats = []
+    for place, row in rows.rows:
+        messages = []
+        for turn in turns:
+            for side in ("user", "assistant"):
+                if not is_empty(row.get(turn[side])):
+                    messages.append({"role": side, "content": row[turn[side]]})
+
+        others = {key: value for key, value in row.items() if key not in used}
+        chats.append((place, {**others, MESSAGES: messages}))
+
+    return with_rows(rows, chats, "a row: the turns of a conversation")
+
+
+def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """Tables with a column a speaker: rows with a message each, or with a message and the reply.
+
+    Without a column that names the conversation, rows with both sides are chats of their own, and
+    others are one chat.
+    """
+    spoken: dict[str, str] = {}
+    for path, column in columns.items():
+        side = side_of_column(path)
+        if side is not None and column.is_text and spoken.setdefault(side, path) != path:
+            return None  # two columns of one side: of whom is not certain
+
+    if len(spoken) < 2 or with_role(columns, "golden"):
+        return None
+    both = 0
+    said: list[tuple[int, Row, Message]] = []
+    for number, row in rows.rows:
+        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        both += not any(is_empty(row.get(path)) for path in spoken.values())
+        for side in ("user", "assistant"):
+            said.append((number, beside, {"role": side, "content": row.get(spoken[side])}))
+
+    named = next(iter(with_role(columns, "conversation")), None)
+    note = f"columns of the speakers: '{spoken['user']}', '{spoken['assistant']}'"
+    if named is None and 2 * both > rows.count:
+        apart: dict[int, list[Message]] = {}
+        for number, _, message in said:
+            if not is_empty(message["content"]):
+                apart.setdefault(number, []).append(message)
+        alone = []
+        for number, row in rows.rows:
+            beside = {key: value for key, value in row.items() if key not in spoken.values()}
+            alone.append((number, {**beside, MESSAGES: apart.get(number, [])}))
+
+        return with_rows(rows, alone, f"{note}; no column names the conversation: a row is a chat")
+
+    when = time_column(rows, columns)
+    chats, moved = by_conversation(said, named, None, when)
+    if named is None:
+        note += "; no column names the conversation: all rows are one chat"
+    return with_rows(rows, chats, note + put_in_order(moved, when))

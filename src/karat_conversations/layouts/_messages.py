@@ -1,0 +1,203 @@
+"""Conversations in rows that are messages, in the order of their times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from operator import itemgetter
+
+from karat.documents.chats import Message, has_both_sides
+from karat.documents.columns import LOOKED_AT, Column, Row, is_empty
+from karat.documents.names import meanings, side_of, with_role, word_set, words_of
+from karat.documents.row_list import Rows
+from karat.formats import plural
+from karat_conversations.layouts._cells import SAYS, written
+from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
+from karat_conversations.layouts._texts import ANYONE
+
+_SPEAKERS = word_set("role speaker sender author from actor participant direction")
+_IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
+_GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",))
+_TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
+_SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
+
+
+def in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
+    """Rows that are messages, of the conversations that a column names, else all of one."""
+    speaker, text = speaker_and_text_columns(columns)
+    if speaker is None or text is None or asks(columns, text) or with_role(columns, "golden"):
+        return None
+    if agent is not None and with_role(columns, "answer"):
+        return None
+    named = _conversation(rows, columns, speaker)
+    if named is None and "author" in words_of(speaker):
+        return None  # who wrote each text
+    others = [path for path in columns if path not in (speaker, text)]
+    classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
+    roles = {meaning.role for path in classes for meaning in meanings(path)}
+    if named is None and "golden" in roles:
+        return None  # a class of each message
+    said: list[tuple[int, Row, Message]] = []
+    for number, row in rows.rows:
+        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        said.append((number, beside, {"role": str(row.get(speaker)), "content": row.get(text)}))
+
+    when = time_column(rows, columns)
+    chats, moved = by_conversation(said, named, agent, when)
+    if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
+        return None
+    return with_rows(rows, chats, "a row: a message" + put_in_order(moved, when))
+
+
+def put_in_order(moved: int, when: str | None) -> str:
+    """The end of a note on conversations whose rows were in another order; "": none."""
+    if not moved:
+        return ""
+    return f"; {plural(moved, 'conversation')} put in the order of '{when}'"
+
+
+def in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
+    """Rows that hold a message each in an object, beside other events, as sessions of coding agents
+    are logged.
+    """
+    for path in [path for path in columns if f"{path}.role" in columns and "." not in path]:
+        sides = {side_of(value) for value in columns[f"{path}.role"].values}
+        if not sides >= {"user", "assistant"} or 2 * columns[path].objects < columns[path].rows:
+            continue
+        said = []
+        for number, row in rows.rows:
+            message = row.get(path)
+            if isinstance(message, Mapping):
+                beside = {key: value for key, value in row.items() if key != path}
+                said.append((number, beside, {**message, "content": message.get("content")}))
+
+        named = next(iter(with_role(columns, "conversation")), None)
+        chats, _ = by_conversation(said, named, agent)
+        return with_rows(rows, chats, f"'{path}': a message a row")
+
+    return None
+
+
+def by_conversation(
+    said: Iterable[tuple[int, Row, Message]],
+    named: str | None,
+    agent: str | None,
+    when: str | None = None,
+) -> tuple[list[tuple[int, Row]], int]:
+    """A row for each conversation: what all its rows agree in, and its messages; and how many
+    conversations were not in the order of their times.
+
+    `said`: the messages that are not empty, with their rows. `named`: the column that names the
+    conversation; None: there is one. `when`: the column with the times of messages.
+    """
+    groups: dict[object, list[tuple[int, Row, Message]]] = {}
+    for number, row, message in said:
+        name = None
+        if named is not None:
+            name = str(row.get(named))
+        groups.setdefault(name, []).append((number, row, message))
+
+    chats: list[tuple[int, Row]] = []
+    moved = 0
+    for group in groups.values():
+        number, first, _ = group[0]
+        shared = {}
+        for key, value in first.items():
+            if all(row.get(key) == value for _, row, _ in group):
+                shared[key] = value
+
+        timed = []
+        for place, (_, row, message) in enumerate(group):
+            time = math.nan
+            if when is not None:
+                time = _place(row.get(when), when)
+            timed.append((time, place, message))
+
+        if not any(math.isnan(time) for time, _, _ in timed):
+            moved += timed != sorted(timed, key=itemgetter(0, 1))
+            timed.sort(key=itemgetter(0, 1))
+
+        filled = [message for _, _, message in timed if not is_empty(message["content"])]
+        chats.append((number, {**shared, MESSAGES: written(filled, agent)}))
+
+    return chats, moved
+
+
+def time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
+    """The column that says when each message was sent: of several, the one that differs most."""
+    best = None
+    for path, column in columns.items():
+        if "." in path or not _TIMES & {*words_of(path)}:
+            continue
+        cells = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
+        dated = all(_seconds(value) is not None for value in cells if not is_empty(value))
+        if dated and (best is None or len(column.values) > len(columns[best].values)):
+            best = path
+
+    if best is None:
+        best = next((path for path in with_role(columns, "turn") if "." not in path), None)
+    return best
+
+
+def _place(value: object, path: str) -> float:
+    """Where a message belongs among others, by its time or the number of its turn; NaN: unknown."""
+    seconds = _seconds(value)
+    if seconds is None and any(meaning.role == "turn" for meaning in meanings(path)):
+        with suppress(ValueError):
+            return float(str(value))
+    return math.nan if seconds is None else seconds
+
+
+def _seconds(value: object) -> float | None:
+    """The time that a cell is, in seconds since 1970; None: it is none, or has no date."""
+    text = str(value).strip()
+    with suppress(ValueError):
+        number = float(text)
+        return number if _SINCE_1973 <= number < math.inf else None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
+
+
+def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> str | None:
+    """The column that names the conversation of a message: by its name, or an id with several
+    speakers; None: there is none.
+    """
+    named = with_role(columns, "conversation")
+    if named:
+        return named[0]
+    for path in columns:
+        words = words_of(path)
+        if "." in path or (words[-1:] not in _IDENTIFYING and words not in _GROUPS):
+            continue
+        spoken: dict[str, set[str]] = {}
+        for _, row in islice(rows.rows, LOOKED_AT):
+            spoken.setdefault(str(row.get(path)), set()).add(str(row.get(speaker)))
+        shared = [names for names in spoken.values() if len(names) > 1]
+        if 2 * len(shared) > len(spoken):
+            return path
+
+    return None
+
+
+def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
+    """The columns that name who speaks, and what is said, in rows that are messages."""
+    return _column(columns, _SPEAKERS), _column(columns, SAYS)
+
+
+def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
+    """The first column of texts whose name has one of the words, and says nothing of a time."""
+    for path, column in columns.items():
+        named = {*words_of(path)}
+        if "." not in path and column.is_text and words & named and not _TIMES & named:
+            return path
+
+    return None

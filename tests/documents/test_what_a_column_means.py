@@ -481,16 +481,3 @@ def test_a_table_without_questions_is_said_to_have_none(tmp_path):
     rows = [{"Name": f"Inn {n}", "Stars": n, "Terrace": n % 2} for n in range(9)]
     said = refused(tmp_path, rows)
     assert "no column looks like a question: 2 of 3 hold numbers, or yes and no; if several make one" in said
-
-
-def test_readings_with_which_most_rows_can_be_read_are_offered_first(tmp_path):
-    rows: list[dict[str, object]] = [
-        {"question": f"{n}?", "expected_facts": [{"type": "law", "id": n}], "expected_words": ["a", "b"], "note": "x"}
-        for n in range(4)
-    ]
-    with pytest.raises(BadDataset) as caught:
-        load(tmp_path, rows)
-    said = str(caught.value)
-    assert "1) roles:" in said
-    assert "expected_words" in said.split("or name the columns")[0]
-    assert "expected_facts" not in said.split("or name the columns")[0]  # its objects are no rules

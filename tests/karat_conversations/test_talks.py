@@ -147,10 +147,10 @@ def test_conversations_may_lie_in_lists_without_names(tmp_path, rows):
 def test_who_answers_is_known_once_it_is_said(tmp_path, rows, names):
     path = tmp_path / "talks.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
-    assert speakers(read_rows(path)) == names
+    assert [*speakers(read_rows(path))] == names
     assert not any(MESSAGES in row for _, row in laid_out(read_rows(path)).rows)
     if names:
-        for _, row in laid_out(read_rows(path), agent=names[1]).rows:
+        for _, row in laid_out(read_rows(path), agent=(names[1],)).rows:
             assert row[MESSAGES][:2] == TWO
 
 
@@ -158,7 +158,7 @@ def test_speakers_are_named_under_any_key_also_where_most_chats_have_only_one(tm
     chats = [["Anna", "support", "Anna"], ["Anna", "Anna"], ["Anna"]]
     rows = [{"messages": [{"from": speaker, "text": f"Words of {speaker}"} for speaker in chat]} for chat in chats]
     (tmp_path / "chats.json").write_text(json.dumps(rows), encoding="utf-8")
-    assert speakers(read_rows(tmp_path / "chats.json")) == ["Anna", "support"]
+    assert speakers(read_rows(tmp_path / "chats.json")) == {"Anna": 5, "support": 1}
 
 
 def test_entries_of_lists_may_hold_numbers_and_flags_beside_their_questions(tmp_path):

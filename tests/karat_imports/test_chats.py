@@ -194,7 +194,7 @@ def test_one_file_whose_speakers_are_unclear_does_not_stop_the_others(tmp_path: 
 def test_who_answers_is_asked_where_no_name_tells(tmp_path: Path, rows: list[object]) -> None:
     path = tmp_path / "calls.json"
     path.write_text(json.dumps(rows))
-    with pytest.raises(OperatorError, match=r"agent=NAME: .*which of the speakers answers: 'Caller', 'Recipient'"):
+    with pytest.raises(OperatorError, match=r"agent=NAME: .*'Caller' \(1\), 'Recipient' \(1\); only"):
         imported("chats", tmp_path / "runs", path)
     (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Recipient"})
     assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello."]
@@ -292,7 +292,7 @@ def test_messages_of_people_are_put_in_order_once_one_is_said_to_answer(tmp_path
         "2026-01-02 11:00:01+00:00,b,dog,Hi?,2026-01-02 11:00:00+00:00,1\n"
         "2026-01-02 11:00:02+00:00,b,cat,Bye.,2026-01-02 11:00:00+00:00,1\n"
     )
-    with pytest.raises(OperatorError, match=r"what 2 people say, .* none of them is an assistant; .*: 'dog', 'cat'"):
+    with pytest.raises(OperatorError, match=r"6 messages of 2 people, .*: 'dog' \(3\), 'cat' \(3\); only"):
         imported("chats", tmp_path / "runs", path)
     (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "cat"})
     assert {one.sample: one.text for one in made.run.events_of(Answer)} == {
@@ -438,7 +438,7 @@ def test_times_before_unknown_names_tell_messages_and_the_speakers_are_counted(t
     path.write_text(
         'Ticket,Log\n1,"[2026-07-14T20:47:02Z] User 11: My lamp broke\n[2026-07-14T20:57:02Z] User 21: Send a photo"\n'
     )
-    with pytest.raises(OperatorError, match=r"what 2 people say.*'User 11', 'User 21'"):
+    with pytest.raises(OperatorError, match=r"of 2 people.*'User 11' \(1\), 'User 21' \(1\)"):
         imported("chats", tmp_path / "a", path)
     (made,) = import_results("chats", [path], tmp_path / "b", options={"agent": "User 21"})
     assert [answer.text for answer in made.run.events_of(Answer)] == ["Send a photo"]
@@ -448,7 +448,7 @@ def test_keys_with_ids_of_speakers_tell_people(tmp_path: Path) -> None:
     path = tmp_path / "people.json"
     said = [{"senderID": who, "message": text} for who, text in (("17", "Hi you"), ("18", "Hello"), ("17", "So"))]
     path.write_text(json.dumps([{"id": "g", "msgs": said}]))
-    with pytest.raises(OperatorError, match=r"what 2 people say.*'17', '18'"):
+    with pytest.raises(OperatorError, match=r"of 2 people.*'17' \(2\), '18' \(1\)"):
         imported("chats", tmp_path / "runs", path)
 
 
@@ -463,3 +463,53 @@ def test_chats_over_several_lines_that_follow_each_other_are_all_read(tmp_path: 
 
 def turns(asked: str, said: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+
+
+def test_an_exported_group_has_the_messages_of_its_people_and_several_may_be_the_agent(tmp_path: Path) -> None:
+    path = tmp_path / "group.txt"
+    path.write_text(
+        "13/08/2020, 08:19 - Messages are encrypted. Learn more.\n"
+        "13/08/2020, 08:19 - \u200e\u202aAnn\u202c created group\n"
+        "13/08/2020, 08:20 - Ann: Where is\nnote: the key?\n"
+        "13/08/2020, 08:21 - Bob Lee: On the shelf\n"
+        "14/08/2020, 9:21 PM - \u202a+44 7400 1\u202c: No: the drawer\n"
+        "14/08/2020, 9:23 PM - Ann: Thanks\n"
+    )
+    with pytest.raises(OperatorError, match=r"4 messages of 3 people, .*: 'Ann' \(2\), 'Bob Lee' \(1\), '\+44 7400 1'"):
+        imported("chats", tmp_path / "a", path)
+    (made,) = import_results("chats", [path], tmp_path / "b", options={"agent": ["Bob Lee", "+44 7400 1"]})
+    assert [sample.turns[0].question for sample in made.run.samples()] == ["Where is\nnote: the key?", "Thanks"]
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["On the shelf\nNo: the drawer"]
+
+
+def test_empty_lines_part_the_conversations_of_a_text_and_lines_without_speakers_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "dialogues.txt"
+    path.write_text("П: Да?\nБ: Нет.\nП: Нет?\nБ: Да.\n\nП: Как?\nБ: Так.\n")
+    (made,) = import_results("chats", [path], tmp_path / "a", options={"agent": "Б"})
+    assert [sample.metadata["turn"] for sample in made.run.samples()] == [1, 2, 1]
+    path.write_text("Где ключ?\nНа полке.\n")
+    with pytest.raises(OperatorError, match="no conversation: its lines have no speakers"):
+        imported("chats", tmp_path / "b", path)
+
+
+def test_a_chat_without_the_named_agent_is_counted_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("channel,author,text\na,dog,Why?\na,cat,So.\nb,dog,Hi?\nb,cow,Moo.\n")
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "cat"})
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["So."]
+    assert any("chat without 'cat'" in what for what, _ in findings(made))
+
+
+def test_chatgpts_export_is_read_to_the_leaf_below_its_current_node(tmp_path: Path) -> None:
+    def node(parent: str | None, children: list[str], role: str, text: str) -> dict[str, object]:
+        message = {"author": {"role": role}, "content": {"parts": [text]}}
+        return {"parent": parent, "children": children, "message": message}
+
+    tree = {
+        "r": node(None, ["x", "a"], "user", "Hi?"),
+        "x": node("r", [], "assistant", "No."),
+        "a": node("r", [], "assistant", "Yes."),
+    }
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([{"id": "c", "current_node": "r", "mapping": tree}]))
+    assert [answer.text for answer in imported("chats", tmp_path / "runs", path).run.events_of(Answer)] == ["Yes."]

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from karat.documents.names import NOT_SPEAKING, side_of
+from karat.formats import clean, plural, some_of
 
 Message = dict[str, Any]
 
 
 def with_sides(
-    messages: Sequence[Message], agent: str | None = None, *, system_answers: bool = False
+    messages: Sequence[Message],
+    agent: Collection[str] | None = None,
+    *,
+    system_answers: bool = False,
 ) -> list[Message]:
     """The messages, with `role` set to user or assistant where the speaker is known to be one.
 
-    `agent`: the speaker who is the assistant; all others are then users. `system_answers`: if no
+    `agent`: the speakers who are the assistant; all others are then users. `system_answers`: if no
     speaker's name is an assistant's, later messages of the system are the assistant's.
     """
     names = dict.fromkeys(map(_who, messages))
     people = [name for name in names if name and name not in NOT_SPEAKING]
     if agent is not None:
-        sides = dict.fromkeys(people, "user") | {agent.strip().lower(): "assistant"}
+        answering = [name.strip().lower() for name in agent]
+        sides = dict.fromkeys(people, "user") | dict.fromkeys(answering, "assistant")
     else:
         sides = sides_of(people)
 
@@ -60,6 +65,19 @@ def sides_of(people: Sequence[str]) -> dict[str, str]:
 def has_both_sides(messages: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the user and the assistant speak."""
     return {"user", "assistant"} <= {message["role"] for message in messages}
+
+
+def of_people(speakers: Mapping[str, int]) -> str:
+    """What to say of messages in which no name tells the assistant. `speakers`: with the numbers of
+    their messages.
+    """
+    most_first = sorted(speakers.items(), key=lambda item: -item[1])
+    named = [f"'{clean(name)}' ({number:,})" for name, number in most_first]
+    held = f"holds {plural(sum(speakers.values()), 'message')} of {len(named)} people"
+    return (
+        f"{held}, by name none an assistant: {some_of(named, most=6)}; only if one is the agent, "
+        "say so: `karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
+    )
 
 
 def in_place_of_text(content: object) -> str | None:

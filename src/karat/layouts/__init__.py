@@ -5,11 +5,10 @@ One file per layout. Rows are as their file has them where none is installed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from karat import plugins
-from karat.documents.columns import Column
 from karat.documents.row_list import Rows
 
 __all__ = ["Layout", "laid_out", "speakers", "unasked"]
@@ -19,24 +18,30 @@ class Layout(Protocol):
     """Knows one way in which a row or several hold what is asked."""
 
     def laid_out(
-        self, rows: Rows, named: Collection[str], *, agent: str | None, whole: bool
+        self, rows: Rows, named: Collection[str], *, agent: Sequence[str] | None, whole: bool
     ) -> Rows:
         """The rows with what is asked in a column of its own; the same rows if they are of another
         layout, or hold all the `named` columns.
 
-        `agent`: the speaker who is the assistant, where all others are users; None: as names say.
+        `agent`: the speakers who are the assistant, where all others are users; None: as names say.
         `whole`: turns of a question and an answer are one chat, not rows of their own.
         """
 
-    def speakers(self, rows: Rows) -> list[str]:
-        """Who speaks in rows in which no name tells the assistant; none: there are none such."""
+    def speakers(self, rows: Rows) -> Mapping[str, int]:
+        """Who speaks in rows in which no name tells the assistant, with the number of their
+        messages; none: there are none such.
+        """
 
-    def unasked(self, columns: Mapping[str, Column]) -> str | None:
+    def unasked(self, rows: Rows) -> str | None:
         """What rows without a question hold instead, as the end of a sentence; None: unknown."""
 
 
 def laid_out(
-    rows: Rows, named: Collection[str] = (), *, agent: str | None = None, whole: bool = False
+    rows: Rows,
+    named: Collection[str] = (),
+    *,
+    agent: Sequence[str] | None = None,
+    whole: bool = False,
 ) -> Rows:
     """The rows as every layout makes them, one after the other."""
     for layout in _layouts():
@@ -44,14 +49,16 @@ def laid_out(
     return rows
 
 
-def speakers(rows: Rows) -> list[str]:
-    """Who speaks in rows in which no name tells the assistant; none: there are none such."""
-    return next(filter(None, (layout.speakers(rows) for layout in _layouts())), [])
+def speakers(rows: Rows) -> Mapping[str, int]:
+    """Who speaks in rows in which no name tells the assistant, with the number of their messages;
+    none: there are none such.
+    """
+    return next(filter(None, (layout.speakers(rows) for layout in _layouts())), {})
 
 
-def unasked(columns: Mapping[str, Column]) -> str | None:
+def unasked(rows: Rows) -> str | None:
     """What rows without a question hold instead, as the end of a sentence; None: unknown."""
-    return next(filter(None, (layout.unasked(columns) for layout in _layouts())), None)
+    return next(filter(None, (layout.unasked(rows) for layout in _layouts())), None)
 
 
 def _layouts() -> list[Layout]:

@@ -30,7 +30,9 @@ _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 
 
 def are_of_speakers(value: Sequence[object]) -> bool:
-    """Whether a list holds what a few people say in turn, whatever they are called."""
+    """Whether a list holds what people say in turn, whatever they are called: a few, or many of
+    whom each says something again and again.
+    """
     keys = [any_speaker_and_text(part) for part in value]
     found = set()
     for part, names in zip(value, keys, strict=True):
@@ -38,10 +40,14 @@ def are_of_speakers(value: Sequence[object]) -> bool:
             return False
         found.add(part[names[0]])
 
-    return 1 < len(found) <= MOST_SPEAKERS and (len(found) < len(value) or len(value) == 2)
+    if len(found) > MOST_SPEAKERS:
+        return 3 * len(found) <= len(value)
+    return len(found) > 1 and (len(found) < len(value) or len(value) == 2)
 
 
-def messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[Message]:
+def messages_under(
+    value: object, path: str, agent: Sequence[str] | None, whole: bool
+) -> list[Message]:
     """The messages in a cell, also if only the column's name says that it is a conversation."""
     said = messages_in(value, agent=agent)
     if isinstance(value, str):
@@ -80,7 +86,7 @@ def messages_under(value: object, path: str, agent: str | None, whole: bool) -> 
     return found
 
 
-def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
+def messages_in(value: object, *, agent: Sequence[str] | None = None) -> list[Message]:
     """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation.
 
     `agent`: who is the assistant.
@@ -99,7 +105,7 @@ def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
         return written(value, agent)
     if are_of_speakers(value):
         said = written(value, agent)
-        return said if agent == ANYONE or has_both_sides(said) else []
+        return said if agent is not None or has_both_sides(said) else []
 
     read: list[Message] = []
     for part in value:
@@ -111,7 +117,7 @@ def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
     return read if has_both_sides(read) else []
 
 
-def written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
+def written(value: Sequence[Any], agent: Sequence[str] | None = None) -> list[Message]:
     """Messages with the usual keys, their speakers as the user and the assistant."""
     found: list[Message] = []
     for message in value:
@@ -184,8 +190,8 @@ def side_of_column(name: str) -> str | None:
 
 
 def last_branch(value: Any, last: object) -> Any:
-    """The nodes of ChatGPT's tree that lead to the `last` one, in their order; without one, to the
-    last that no other follows. Anything else as it is.
+    """The nodes of ChatGPT's tree that lead to the `last` one and on to its last children, in their
+    order; without one, to the last that no other follows. Anything else as it is.
     """
     if not isinstance(value, Mapping):
         return value
@@ -194,6 +200,13 @@ def last_branch(value: Any, last: object) -> Any:
     if not isinstance(last, str) or last not in value:
         ends = [name for name, node in value.items() if not node.get("children")]
         last = next(reversed(ends), None)
+    below: set[object] = set()
+    while isinstance(last, str) and last in value and last not in below:
+        below.add(last)
+        children = value[last].get("children")
+        if not isinstance(children, list) or not children:
+            break
+        last = children[-1]
 
     branch: dict[object, Any] = {}
     while isinstance(last, str) and last in value and last not in branch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,12 +20,12 @@ from karat_conversations.layouts._texts import ANYONE
 
 _SPEAKERS = word_set("role speaker sender author from actor participant direction")
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
-_GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",))
+_GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
 _TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 
 
-def in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
+def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     speaker, text = speaker_and_text_columns(columns)
     if speaker is None or text is None or asks(columns, text) or with_role(columns, "golden"):
@@ -59,7 +59,9 @@ def put_in_order(moved: int, when: str | None) -> str:
     return f"; {plural(moved, 'conversation')} put in the order of '{when}'"
 
 
-def in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
+def in_objects(
+    rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None
+) -> Rows | None:
     """Rows that hold a message each in an object, beside other events, as sessions of coding agents
     are logged.
     """
@@ -84,7 +86,7 @@ def in_objects(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> 
 def by_conversation(
     said: Iterable[tuple[int, Row, Message]],
     named: str | None,
-    agent: str | None,
+    agent: Sequence[str] | None,
     when: str | None = None,
 ) -> tuple[list[tuple[int, Row]], int]:
     """A row for each conversation: what all its rows agree in, and its messages; and how many

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-from karat.documents.chats import Message, has_both_sides, sides_of
+from karat.documents.chats import Message, has_both_sides, sides_of, with_sides
 from karat.documents.names import side_of
 
-ANYONE = ""  # in place of the assistant's name: all speakers keep their names
+ANYONE: Sequence[str] = ()  # in place of the assistant's name: all speakers keep their names
 MOST_SPEAKERS = 6  # of whom a person can tell the assistant
 _IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T+ -]{3,30}(?:[AP]M|Z)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
@@ -17,6 +18,17 @@ _MARKED = re.compile(
     rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][^()\[\]\n]{{1,40}}[)\]])?[:：]\*{{0,2}})",
     re.MULTILINE,
 )
+_STAMPED = re.compile(
+    r"^\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\.?,?[ T]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?"
+    r"(?:\s?[ap]\.?\s?m\.?)?"
+    r"(?:\]|\s[-–])[ ~]*(?:(\S[^:\n]{0,50}?):(?:\s|$))?",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line of an exported group: its time and, if somebody speaks in it, who."""
+_DIRECTIONS = re.compile(
+    "[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)  # marks of the writing's direction
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
 _TIMED = re.compile(r"[ \t]*[(\[]?\d")  # a mark that begins with a time
 _CLOSED = re.compile(r"(?:\[/(\w{1,20})\]|</(\w{1,20})>)[ \t\r]*$", re.MULTILINE)
 _TEMPLATE = re.compile(
@@ -35,15 +47,25 @@ _TEMPLATE_ENDS = re.compile(
 )
 
 
-def marked(text: str, agent: str | None) -> list[Message]:
+def marked(text: str, agent: Sequence[str] | None) -> list[Message]:
     """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`, or as
     models are prompted: `### Instruction:`, `<|im_start|>user`, `[INST]`.
     """
+    return [message for chat in conversations(text, agent) for message in chat]
+
+
+def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]:
+    """The same, by conversation: an empty line parts them where each begins with the same speaker
+    and one has several turns.
+    """
     if "\n" not in text:
         text = text.replace("\\n", "\n")  # as some tables write the ends of lines
+    exported = _exported(text)
+    if exported:
+        return _with_roles([exported], agent)
     text = _CLOSED.sub(lambda end: "" if side_of(end[1] or end[2]) else end[0], text)
     found = _parted(text, _MARKED, agent)
-    if found and found[0]["role"] == "system":
+    if found and found[0][0]["role"] == "system":
         return []  # text before the first speaker
     if agent is not None:
         return found
@@ -52,8 +74,54 @@ def marked(text: str, agent: str | None) -> list[Message]:
     return found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE, agent)
 
 
-def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message]:
-    """The text between such marks, as messages; none: the marks are not of both sides."""
+def _exported(text: str) -> list[Message]:
+    """The messages of a group as WhatsApp exports it, with their speakers' names; what the program
+    itself says is left out. None: it is another text.
+    """
+    text = _DIRECTIONS.sub("", text).lstrip("\ufeff\r\n ")
+    if _STAMPED.match(text) is None:
+        return []
+    lines = [*_STAMPED.finditer(text)]
+    ends = [line.start() for line in lines[1:]]
+    found = []
+    for line, end in zip(lines, [*ends, len(text)], strict=True):
+        said = text[line.end() : end].strip()
+        if line[1] is not None and said:
+            found.append({"role": line[1].strip(), "content": said})
+
+    if len({message["role"] for message in found}) < 2:
+        return []
+    return found
+
+
+def _with_roles(
+    chats: Sequence[Sequence[Message]], agent: Sequence[str] | None
+) -> list[list[Message]]:
+    """Chats of people with their sides as roles; none: by name none is an assistant."""
+    if agent == ANYONE:
+        return [[*chat] for chat in chats]
+    found = [_joined(with_sides(chat, agent)) for chat in chats]
+    if agent is None and not has_both_sides(message for chat in found for message in chat):
+        return []
+    return found
+
+
+def _joined(messages: Sequence[Message]) -> list[Message]:
+    """What one side says in succession as one message."""
+    joined: list[Message] = []
+    for message in messages:
+        if joined and joined[-1]["role"] == message["role"]:
+            joined[-1] = {**message, "content": f"{joined[-1]['content']}\n{message['content']}"}
+        else:
+            joined.append(message)
+
+    return joined
+
+
+def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> list[list[Message]]:
+    """The text between such marks, as messages by conversation; none: the marks are not of both
+    sides.
+    """
     marks = [
         (match, next(name for name in match.groups() if name is not None))
         for match in mark.finditer(text)
@@ -63,7 +131,9 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
         said_after = text[match.end() : match.end() + 1].isspace()  # and no time goes on
         timed = timed and said_after and _TIMED.match(match[0]) is not None
     sides = _sides_of_marks([said.lower() for _, said in marks], mark, agent, timed=timed)
-    begins, role, found = 0, "system", []
+    begins, role = 0, "system"
+    found: list[Message] = []
+    starts = []  # of messages after an empty line
     for match, said in marks:
         if said.lower() in sides:
             found.append({"role": role, "content": text[begins : match.start()].strip()})
@@ -71,23 +141,30 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
             role = sides[said.lower()]
             if agent == ANYONE:
                 role = said
+            if _PARAGRAPH.search(text, max(0, match.start() - 20), match.start()):
+                starts.append(len(found))
 
     found.append({"role": role, "content": text[begins:].strip()})
-    joined: list[Message] = []  # what one speaker says in succession is one message
-    for message in found:
-        if not message["content"]:
-            continue
-        if joined and joined[-1]["role"] == message["role"]:
-            joined[-1] = {**message, "content": f"{joined[-1]['content']}\n{message['content']}"}
-        else:
-            joined.append(message)
+    first = 0 if found[0]["content"] else 1
+    bounds = [first, *starts, len(found)]
+    sizes = [end - start for start, end in pairwise(bounds)]
+    alike = all(found[start]["role"] == found[first]["role"] for start in starts)
+    if not starts or not alike or min(sizes) < 2 or max(sizes) < 4:
+        bounds = [0, len(found)]
+    chats = []
+    for start, end in pairwise(bounds):
+        filled = [message for message in found[start:end] if message["content"]]
+        if agent != ANYONE:
+            filled = _joined(filled)
+        chats.append(filled)
 
-    found = joined
-    return found if agent == ANYONE or has_both_sides(found) else []
+    if agent is None and not has_both_sides(message for chat in chats for message in chat):
+        return []
+    return [chat for chat in chats if len({message["role"] for message in found}) > 1 and chat]
 
 
 def _sides_of_marks(
-    said: Sequence[str], mark: re.Pattern[str], agent: str | None, *, timed: bool
+    said: Sequence[str], mark: re.Pattern[str], agent: Sequence[str] | None, *, timed: bool
 ) -> dict[str, str]:
     """What marks a message in a text → whose it is. Names that say nothing count if they are all
     that is marked, and begin lines often enough or after a time each.
@@ -98,7 +175,8 @@ def _sides_of_marks(
     if agent is not None:
         if not in_turn:
             return {}
-        return dict.fromkeys(names, "user") | {agent.strip().lower(): "assistant"}
+        answering = [name.strip().lower() for name in agent]
+        return dict.fromkeys(names, "user") | dict.fromkeys(answering, "assistant")
 
     sides: dict[str, str] = {}
     for name in names:

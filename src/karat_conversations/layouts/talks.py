@@ -7,11 +7,12 @@ become rows of their own; if they are turns, each with what was said before it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from karat.documents.chats import Message
+from karat.documents.chats import Message, has_both_sides, of_people
 from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty
 from karat.documents.names import any_speaker_and_text, meanings, with_role
 from karat.documents.row_list import Rows
@@ -27,7 +28,7 @@ from karat_conversations.layouts._columns import in_columns_of_sides, in_numbere
 from karat_conversations.layouts._lists import listed_apart
 from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
-from karat_conversations.layouts._texts import ANYONE
+from karat_conversations.layouts._texts import ANYONE, conversations
 
 __all__ = ["Talks"]
 
@@ -43,7 +44,7 @@ class Talks:
         rows: Rows,
         named: Collection[str],
         *,
-        agent: str | None,
+        agent: Sequence[str] | None,
         whole: bool,
     ) -> Rows:
         """The rows with each conversation in the column `messages`, and with a row for each of the
@@ -51,31 +52,43 @@ class Talks:
         """
         return _gathered(rows, named, agent, whole)
 
-    def speakers(self, rows: Rows) -> list[str]:
-        """Who speaks in conversations in which no name tells the assistant; none: there are no such
-        conversations.
+    def speakers(self, rows: Rows) -> dict[str, int]:
+        """Who speaks in conversations in which no name tells the assistant, with the number of
+        their messages; none: there are no such conversations.
         """
-        names: dict[str, None] = {}
+        names: Counter[str] = Counter()
+        several = False
         for _, row in _gathered(rows, (), ANYONE, False).rows:
             said = row.get(MESSAGES)
-            for message in said if isinstance(said, list) and are_of_speakers(said) else ():
+            several = several or (isinstance(said, list) and are_of_speakers(said))
+            for message in said if isinstance(said, list) else ():
                 keys = any_speaker_and_text(message)
                 if keys is not None:
-                    names.setdefault(str(message[keys[0]]))
+                    names[str(message[keys[0]])] += 1
 
-        if len(names) > 1:
-            return [*names]
-        return []
+        if several:
+            return dict(names)
+        return {}
 
-    def unasked(self, columns: Mapping[str, Column]) -> str | None:
-        """That rows are messages of people, without an assistant."""
+    def unasked(self, rows: Rows) -> str | None:
+        """That rows are messages of people, without an assistant; of a text, also that it is no
+        conversation.
+        """
+        columns = columns_of(row for _, row in rows.rows)
+        of_text = [*columns] == ["transcript"]
         speaker, text = speaker_and_text_columns(columns)
-        if speaker is None or text is None or with_role(columns, "question", "golden", "answer"):
+        asked = with_role(columns, "question", "golden", "answer")
+        if not of_text and (speaker is None or text is None or asked):
             return None
+        names = self.speakers(rows)
+        if names:
+            return of_people(names)
+        if of_text:
+            return "no conversation: its lines have no speakers"
         return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
 
 
-def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool) -> Rows:
+def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, whole: bool) -> Rows:
     for _ in range(_MOST_LEVELS):
         columns = columns_of(row for _, row in rows.rows)
         if named and all(path in columns for path in named):
@@ -123,7 +136,7 @@ def _alike(rows: Rows, path: str) -> Rows:
 def _in_cells(
     rows: Rows,
     columns: Mapping[str, Column],
-    agent: str | None,
+    agent: Sequence[str] | None,
     whole: bool,
 ) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
@@ -142,12 +155,21 @@ def _in_cells(
             for number, row in rows.rows:
                 others = {key: value for key, value in row.items() if key != path}
                 value = row.get(path)
+                if rows.count == 1 and isinstance(value, str):
+                    several = conversations(value, agent)
+                    if len(several) > 1:
+                        chats += [(number, {**others, MESSAGES: chat}) for chat in several]
+                        continue
                 held = last_branch(value, row.get("current_node"))
                 if isinstance(value, Mapping):
                     beside += len(of_tree(value)) - len(of_tree(held))
                 chats.append((number, {**others, MESSAGES: read(held)}))
 
+            if agent and not any(has_both_sides(row[MESSAGES]) for _, row in chats):
+                continue
             note = f"'{path}': conversations"
+            if len(chats) > rows.count:
+                note += ", parted by empty lines"
             if beside:
                 note += f"; {plural(beside, 'message')} of other branches not read"
             return with_rows(rows, chats, note)

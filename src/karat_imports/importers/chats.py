@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
-from karat.documents.chats import in_place_of_text, with_sides
+from karat.documents.chats import in_place_of_text, of_people, with_sides
 from karat.documents.columns import columns_of, is_empty
 from karat.documents.names import (
     NOT_SPEAKING,
@@ -32,7 +32,7 @@ from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption
 from karat.formats import clean, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
-from karat.layouts import laid_out, speakers
+from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
 from karat_imports.importers._reading import (
@@ -73,9 +73,10 @@ class Chats:
 
         model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-        agent: str | None = Field(
+        agent: str | list[str] | None = Field(
             default=None,
-            description="the speaker whose turns are the answers, where no usual name tells",
+            description="whose turns are the answers, where no usual name tells: one speaker, or a "
+            "list",
         )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the chats, of several"
@@ -83,7 +84,12 @@ class Chats:
         sheet: str | None = Field(default=None, description="which sheet of a workbook")
 
     def __init__(self, options: Options) -> None:
-        self._options, self._agent = options, options.agent
+        self._options = options
+        self._agent: Sequence[str] | None = None
+        if isinstance(options.agent, str):
+            self._agent = (options.agent,)
+        elif options.agent:
+            self._agent = tuple(options.agent)
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -124,12 +130,10 @@ class Chats:
 
         names = speakers(read)
         if names and alone:
-            people = f"holds what {len(names)} people say, and by name none of them is an assistant"
-            message = f"{path}: {people}; only if one is the agent, {who_answers(names)}"
-            raise BadOption("--set agent=NAME", message)
+            raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
         if names:  # the other files can be read
-            raise bad_file(path, f"--set agent=NAME: {who_answers(names)}")
-        message = "holds no chats: messages, or turns of a user and an assistant"
+            raise bad_file(path, f"--set agent=NAME: {who_answers([*names])}")
+        message = unasked(read) or "holds no chats: messages, or turns of a user and an assistant"
         columns = columns_of(row for _, row in read.rows)
         reading = assign(columns, door="results", file=path.name)
         is_read = isinstance(reading, Reading) and {"question", "answer"} <= {*reading.roles}
@@ -200,7 +204,7 @@ def _trials(
     conditions: dict[str, ImportedCondition],
     first_row: dict[str, str],
     findings: Findings,
-    agent: str | None,
+    agent: Sequence[str] | None,
 ) -> Iterator[ImportedTrial]:
     """What was said, turn by turn. Fills `conditions`, and `first_row` with the first answer."""
     unused: dict[str, None] = {}
@@ -231,6 +235,9 @@ def _trials(
             names = dict.fromkeys(str(message.get("role", "")) for message in written)
             people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
             somebody_answers = "assistant" in sides or sides <= {"user", *NOT_SPEAKING}
+            if agent is not None and said and "assistant" not in sides:
+                findings.left_out(f"chat without {some_of([repr(name) for name in agent])}", place)
+                continue
             if not somebody_answers and len(people) > 1:
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(people)}", place)
                 continue

@@ -552,11 +552,11 @@ def _holds_chats(rows: Rows) -> bool:
 def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
     """The same error, with what was read and what else may be meant; or what the file holds."""
     chats = _holds_chats(rows) and _can_be_read_as_chats(path)
-    names = () if chats or options.map else speakers(rows)
+    names = {} if chats or options.map else speakers(rows)
     if (chats or names) and not options.map:
         message = "holds conversations: `karat import chats` reads them"
         if names:
-            message += f" with --set agent=NAME; {who_answers(names)}"
+            message += f" with --set agent=NAME; {who_answers([*names])}"
         return BadDataset(str(path), [Fault(place="file", message=message)])
 
     message = str(error).removeprefix(f"{error.option}: ")

@@ -130,7 +130,7 @@ class RowReader:
     def _ask(self, undecided: Undecided) -> None:
         other = None
         if not self._named:
-            other = no_questions(self._columns)
+            other = no_questions(self._rows, self._columns)
         if other is not None:
             self.faults.append(Fault(place="file", message=other))
             return
@@ -538,7 +538,7 @@ def _named(options: GoldenKind.Options) -> dict[Role, tuple[str, ...]]:
     return named
 
 
-def no_questions(columns: Mapping[str, Column]) -> str | None:
+def no_questions(rows: Rows, columns: Mapping[str, Column]) -> str | None:
     """What a file without questions holds instead, as far as its columns show it; None: nothing
     known.
     """
@@ -551,7 +551,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     filled = [column for column in columns.values() if column.filled]
     if len(filled) > 1 and all(column.is_numeric for column in filled):
         return f"holds nothing but numbers ({len(filled)} columns), and no questions"
-    return unasked(columns)
+    return unasked(rows)
 
 
 def undecided_fault(

@@ -9,6 +9,7 @@ from karat.documents.names import NOT_SPEAKING, side_of
 from karat.formats import clean, plural, some_of
 
 Message = dict[str, Any]
+_SYSTEMS = ("system", "sistema", "sistem")
 
 
 def with_sides(
@@ -20,7 +21,8 @@ def with_sides(
     """The messages, with `role` set to user or assistant where the speaker is known to be one.
 
     `agent`: the speakers who are the assistant; all others are then users. `system_answers`: if no
-    speaker's name is an assistant's, later messages of the system are the assistant's.
+    speaker's name is an assistant's, messages of the system are the assistant's, but for a lone
+    first one.
     """
     names = dict.fromkeys(map(_who, messages))
     people = [name for name in names if name and name not in NOT_SPEAKING]
@@ -31,10 +33,13 @@ def with_sides(
         sides = sides_of(people)
 
     found = []
+    unanswered = "assistant" not in sides.values()
+    speaking = [_who(message) for message in messages]
+    systems = sum(1 for who in speaking if who in _SYSTEMS)
     for at, message in enumerate(messages):
-        who = _who(message)
-        unanswered = "assistant" not in sides.values()
-        if system_answers and at and who == "system" and unanswered:
+        who = speaking[at]
+        # A lone first message of the system is what the assistant was told
+        if system_answers and unanswered and who in _SYSTEMS and (at or systems > 1):
             found.append({**message, "role": "assistant"})
         elif who in sides:
             found.append({**message, "role": sides[who]})

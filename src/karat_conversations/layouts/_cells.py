@@ -26,6 +26,7 @@ SAYS = word_set("content text message utterance body value")
 _SAID = SAYS | word_set("msg question query input prompt response reply answer output")
 ASKED: Sequence[Role] = ("question",)
 ANSWERED: Sequence[Role] = ("answer", "golden")
+_TEXTS = ("text", "content", "utterance", "transcript", "message")  # keys of a speaker's object
 _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 
 
@@ -143,6 +144,9 @@ def pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> lis
 
     if not isinstance(part, Mapping):
         return []
+    by_key = _of_objects(part)
+    if by_key:
+        return by_key
     wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
     if len(wrapped) == 1:
         return written(wrapped)
@@ -166,6 +170,24 @@ def pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> lis
     return found
 
 
+def _of_objects(part: Mapping[str, Any]) -> list[Message]:
+    """A turn that has an object with a text for each speaker, in its order: `{"user_utterance":
+    {"text": …}}`; where the user has one, the system is the assistant.
+    """
+    found: list[Message] = []
+    for key, value in part.items():
+        texts = (
+            [value[name] for name in _TEXTS if name in value] if isinstance(value, Mapping) else []
+        )
+        words = words_of(key)
+        of_system = words[0] == "system" and words[-1] in _SAID if words else False
+        who = side_of_column(key) or ("assistant" if of_system else None)
+        if who is not None and texts and isinstance(texts[0], str):
+            found.append({"role": who, "content": texts[0]})
+
+    return found
+
+
 def of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[str]:
     """The columns whose names are those of a speaker, or of what this side says."""
     spoken, said = [], []
@@ -184,7 +206,7 @@ def of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[st
 def side_of_column(name: str) -> str | None:
     """Whose words a column or a key holds by its name: `user`, `assistant_text`, `bot_response`."""
     words = words_of(name)
-    if len(words) == 2 and words[1] in _SAID:
+    if len(words) == 2 and (words[1] in _SAID or words[1].removesuffix("s") in _SAID):
         return side_of(words[0])
     return side_of(name)
 

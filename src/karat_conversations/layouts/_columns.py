@@ -58,6 +58,38 @@ def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     return with_rows(rows, chats, "a row: the turns of a conversation")
 
 
+def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """Tables with a list of all that the user says, and one of all that the assistant says: by
+    turns, and whoever says one thing more begins.
+    """
+    lists: dict[str, str] = {}
+    for path, column in columns.items():
+        side = side_of_column(path)
+        if side is not None and 2 * column.lists > column.rows and "." not in path:
+            lists.setdefault(side, path)
+
+    if len(lists) < 2:
+        return None
+    chats = []
+    for number, row in rows.rows:
+        said = {side: row.get(path) or [] for side, path in lists.items()}
+        texts = [text for listed in said.values() for text in listed]
+        apart = len(said["user"]) - len(said["assistant"])
+        if not all(isinstance(text, str) for text in texts) or not -1 <= apart <= 1:
+            return None  # what follows what is unknown
+        order = ["assistant", "user"] if apart < 0 else ["user", "assistant"]
+        messages = []
+        for at in range(max(map(len, said.values()))):
+            for side in order:
+                messages += [{"role": side, "content": text} for text in said[side][at : at + 1]]
+
+        beside = {key: value for key, value in row.items() if key not in lists.values()}
+        chats.append((number, {**beside, MESSAGES: messages}))
+
+    named = f"'{lists['user']}' and '{lists['assistant']}'"
+    return with_rows(rows, chats, f"conversations: the lists {named}, by turns")
+
+
 def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     """Tables with a column a speaker: rows with a message each, or with a message and the reply.
 

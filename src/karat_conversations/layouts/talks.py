@@ -24,7 +24,11 @@ from karat_conversations.layouts._cells import (
     messages_under,
     of_tree,
 )
-from karat_conversations.layouts._columns import in_columns_of_sides, in_numbered_columns
+from karat_conversations.layouts._columns import (
+    in_columns_of_sides,
+    in_lists_of_sides,
+    in_numbered_columns,
+)
 from karat_conversations.layouts._lists import listed_apart
 from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
@@ -96,7 +100,11 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
         chats = [path for path, column in columns.items() if column.messages * 2 > column.rows]
         if agent is None and chats:
             return _alike(rows, chats[0])
-        found = in_numbered_columns(rows, columns) or in_objects(rows, columns, agent)
+        found = (
+            in_numbered_columns(rows, columns)
+            or in_lists_of_sides(rows, columns)
+            or in_objects(rows, columns, agent)
+        )
         if found is None and not asks(columns):
             found = _in_cells(rows, columns, agent, whole)
         found = found or in_rows(rows, columns, agent)

@@ -199,7 +199,10 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     if any(_holds_rows(value) for value in entries[0].values()):
         return []
-    if not any(_speaks([entry]) for entry in entries[:5]):
+    some = entries[:5]
+    lists = [value for entry in some for value in entry.values() if isinstance(value, list)]
+    hold_chats = any(value and are_messages(value) for value in lists)
+    if not hold_chats and not any(_speaks([entry]) for entry in some):
         return []
     said = any(isinstance(value, (str, list)) for entry in entries[:5] for value in entry.values())
     are_means = not said and not _are_numbered(document) and len(entries) < _FEW

@@ -26,6 +26,7 @@ SAYS = word_set("content text message utterance body value")
 _SAID = SAYS | word_set("msg question query input prompt response reply answer output")
 ASKED: Sequence[Role] = ("question",)
 ANSWERED: Sequence[Role] = ("answer", "golden")
+_SHORTEST = 3  # messages of a chat in which each person may speak once
 _TEXTS = ("text", "content", "utterance", "transcript", "message")  # keys of a speaker's object
 _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 
@@ -43,7 +44,7 @@ def are_of_speakers(value: Sequence[object]) -> bool:
 
     if len(found) > MOST_SPEAKERS:
         return 3 * len(found) <= len(value)
-    return len(found) > 1 and (len(found) < len(value) or len(value) == 2)
+    return len(found) > 1 and (len(found) < len(value) or len(value) <= _SHORTEST)
 
 
 def messages_under(

@@ -19,6 +19,9 @@ from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._texts import ANYONE
 
 _SPEAKERS = word_set("role speaker sender author from actor participant direction")
+_PERSONS = (("user",), ("username",), ("user", "name"), ("name",), ("nick",), ("member",))
+"""Names of columns that say who wrote a message that has a time, and no reply beside it."""
+_REPLIES = word_set("answer reply response output bot assistant question label score rating")
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
 _TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
@@ -192,7 +195,12 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
-    return _column(columns, _SPEAKERS), _column(columns, SAYS)
+    speaker, text = _column(columns, _SPEAKERS), _column(columns, SAYS)
+    words = {word for path in columns for word in words_of(path)}
+    if speaker is None and _TIMES & words and not _REPLIES & words:
+        persons = (path for path in columns if words_of(path) in _PERSONS)
+        speaker = next((path for path in persons if columns[path].is_text), None)
+    return speaker, text
 
 
 def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:

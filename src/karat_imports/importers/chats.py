@@ -21,7 +21,6 @@ from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
     meanings,
-    side_of,
     speaker_and_text,
     with_role,
     words_of,
@@ -221,10 +220,10 @@ def _trials(
                     usual = {"role": item[keys[0]], "content": item[keys[1]]}
                 written.append({**item, **usual})
 
-            # A chat that begins with the user, and whose `speaker`, not `role`, may name the
-            # system: a dialogue, as in the Schema-Guided Dialogue dataset
-            first = next(iter(written), {})
-            of_system = "speaker" in first and side_of(str(first.get("role"))) == "user"
+            # Where the `speaker`, not the `role`, may be the system, it answers, as in the
+            # Schema-Guided Dialogue dataset
+            first = next(iter(listed), {})
+            of_system = isinstance(first, Mapping) and "role" not in first
             said = with_sides(
                 written, agent if log.rows is None else None, system_answers=of_system
             )

@@ -222,7 +222,7 @@ def _trials(
 
             # Where the `speaker`, not the `role`, may be the system, it answers, as in the
             # Schema-Guided Dialogue dataset
-            first = next(iter(listed), {})
+            first: object = next(iter(listed), None)
             of_system = isinstance(first, Mapping) and "role" not in first
             said = with_sides(
                 written, agent if log.rows is None else None, system_answers=of_system

@@ -130,7 +130,7 @@ class RowReader:
     def _ask(self, undecided: Undecided) -> None:
         other = None
         if not self._named:
-            other = no_questions(self._rows, self._columns)
+            other = no_questions(self.rows, self._columns)
         if other is not None:
             self.faults.append(Fault(place="file", message=other))
             return

@@ -195,7 +195,7 @@ def test_what_a_text_under_a_name_must_hold(kind, names):
 
 
 def test_names_of_scores_hold_for_ranks_scales_and_faults():
-    scores = "f1 hit@5 map@10 recall_at_3 tone_1_5 tone_0_100 quality_1_10 rater_2 score_2 answer_quality judge_tone scoring_score "
+    scores = "f1 hit@5 map@10 recall_at_3 tone_1_5 tone_0_100 quality_1_10 rater_2 score_2 answer_quality judge_tone "
     scores += "scoring_score num_contradictions is_toxic em word_em hallucination_rate tone_match winner"
     others = "hits top_score best_similarity tone_5_1 tone_2_5 latency_1_5 risk_0_10 quality rater confidence_score "
     others += "judge_of_the_tone_here num_tokens all_words_em difficulty threshold reference_score"

@@ -328,11 +328,18 @@ def test_one_object_with_a_transcript_beside_other_lists_is_one_conversation(tmp
     assert "not used: judge, facts" in made.findings.notes
 
 
-def test_rows_of_a_question_and_an_answer_are_left_to_csv(tmp_path: Path) -> None:
+def test_rows_of_a_question_and_an_answer_are_exchanges_of_their_own_and_judged_ones_are_left_to_csv(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "log.jsonl"
-    path.write_text('{"question": "Hi?", "answer": "Hello.", "confidence": 0.5}\n' * 2)
+    path.write_text('{"question": "Hi?", "answer": "Hello.", "time": "10:02:11"}\n' * 2)
+    made = imported("chats", tmp_path / "a", path)
+    assert [sample.id for sample in made.run.samples()] == ["row 1", "row 2"]
+    (clock,) = {note for note in imported("csv", tmp_path / "c", path).findings.notes if "by their names" in note}
+    assert "started=time" in clock
+    path.write_text('{"question": "Hi?", "answer": "Hello.", "score": 0.5}\n' * 2)
     with pytest.raises(BadDataset, match=r"holds no chats.*use `karat import csv`"):
-        imported("chats", tmp_path / "runs", path)
+        imported("chats", tmp_path / "b", path)
 
 
 def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:
@@ -513,3 +520,60 @@ def test_chatgpts_export_is_read_to_the_leaf_below_its_current_node(tmp_path: Pa
     path = tmp_path / "export.json"
     path.write_text(json.dumps([{"id": "c", "current_node": "r", "mapping": tree}]))
     assert [answer.text for answer in imported("chats", tmp_path / "runs", path).run.events_of(Answer)] == ["Yes."]
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "pairs"),
+    [
+        pytest.param(
+            "coach.json",
+            [
+                {
+                    "turns": [
+                        {"system_utterance": {"text": "What is it?"}, "user_utterance": {"text": "Rice."}},
+                        {"system_utterance": {"text": "How much?"}},
+                    ]
+                }
+            ],
+            [("Rice.", "How much?")],
+            id="an object a speaker",
+        ),
+        pytest.param(
+            "lists.json",
+            [{"user_utterances": ["Hi?", "Why?"], "ai_utterances": ["Hello.", "So."]}],
+            [("Hi?", "Hello."), ("Why?", "So.")],
+            id="a list a speaker",
+        ),
+        pytest.param(
+            "sales.json",
+            {
+                name: {
+                    "estado": "ok",
+                    "historial": [
+                        {"rol": "sistema", "mensaje": "Hola."},
+                        {"rol": "cliente", "mensaje": f"Precio {name}?"},
+                        {"rol": "sistema", "mensaje": "Gratis."},
+                    ],
+                }
+                for name in ("a", "b")
+            },
+            [("Precio a?", "Gratis."), ("Precio b?", "Gratis.")],
+            id="chats by name, with a system that answers",
+        ),
+    ],
+)
+def test_turns_may_lie_by_speaker_and_chats_by_name(
+    tmp_path: Path, name: str, held: object, pairs: list[tuple[str, str]]
+) -> None:
+    path = tmp_path / name
+    path.write_text(json.dumps(held))
+    run = imported("chats", tmp_path / "runs", path).run
+    questions = {sample.id: sample.turns[0].question for sample in run.samples()}
+    assert [(questions[answer.sample], answer.text) for answer in run.events_of(Answer)] == pairs
+
+
+def test_names_with_a_time_and_a_message_are_people(tmp_path: Path) -> None:
+    path = tmp_path / "chat.csv"
+    path.write_text("Date,Time,Name,Message\n11.04.20,09:05,Mum,Marcus est.\n11.04.20,10:46,Marco,Tenet.\n")
+    with pytest.raises(OperatorError, match=r"2 messages of 2 people, .*'Mum' \(1\), 'Marco' \(1\)"):
+        imported("chats", tmp_path / "runs", path)

@@ -53,6 +53,8 @@ _OF_RUNS: tuple[Role, ...] = (
     "stop_reason",
     *ADDED.identifying,
 )
+_CLOCK = re.compile(r"\d?\d:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?")
+"""Times of a day, which are no durations."""
 _GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
 AGENTS_IN_RESULTS = word_set(
     """response responses output outputs completion completions reply result answer answers
@@ -103,6 +105,9 @@ class Candidates:
                 self.free[path] = column
 
         self.meanings = {path: meanings(path) for path in self.free}
+        for path, column in self.free.items():
+            if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
+                self.meanings[path] = (Meaning("started"),)
         for path in self.free:  # a judge's words beside its score
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:

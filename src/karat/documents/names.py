@@ -259,7 +259,8 @@ _EXACT: dict[Role, str] = {
     "cost": "cost costusd totalcost tokencost price dollars",
     "tokens": """prompttokens completiontokens inputtokens outputtokens tokenusage usage
         totaltokens tokens tokenlen numtokens""",
-    "started": "timestamp createdat tstamp started startedat date datetime time",
+    "started": """timestamp createdat createtime createdtime tstamp started startedat date datetime
+        time""",
     "tools": "toolscalled toolcalls function functions tools actualtools",
     "messages": "messages turns traj trajectory chat thread transcript",
     "turn": "turn turnid turnnumber turnindex",

@@ -120,8 +120,12 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
             if not is_empty(message["content"]):
                 apart.setdefault(number, []).append(message)
         alone = []
+        ids = [[str(row.get(path)) for _, row in rows.rows] for path in with_role(columns, "id")]
+        is_named = any(len({*values}) == len(values) for values in ids)
         for number, row in rows.rows:
             beside = {key: value for key, value in row.items() if key not in spoken.values()}
+            if not is_named:
+                beside["conversation_id"] = f"row {number}"  # what is asked again is no repetition
             alone.append((number, {**beside, MESSAGES: apart.get(number, [])}))
 
         return with_rows(rows, alone, f"{note}; no column names the conversation: a row is a chat")

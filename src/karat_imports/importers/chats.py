@@ -8,7 +8,7 @@ and `value`, ShareGPT's form.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
 from karat.documents.chats import in_place_of_text, of_people, with_sides
-from karat.documents.columns import columns_of, is_empty
+from karat.documents.columns import cell, columns_of, is_empty
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
@@ -115,18 +115,9 @@ class Chats:
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return _Log(path)
         read = table(path, part=asked.part, sheet=asked.sheet)
-        rows = laid_out(read, agent=self._agent, whole=True)
-        chats = []
-        columns = columns_of(row for _, row in rows.rows)
-        for name, column in columns.items():
-            if 2 * column.messages > column.filled and "." not in name:
-                chats.append(name)
-
-        if chats:
-            alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
-            ids = tuple(_ids(rows, columns))
-            return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), ids)
-
+        found = _chats(path, laid_out(read, agent=self._agent, whole=True))
+        if found is not None:
+            return found
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
@@ -135,10 +126,18 @@ class Chats:
         message = unasked(read) or "holds no chats: messages, or turns of a user and an assistant"
         columns = columns_of(row for _, row in read.rows)
         reading = assign(columns, door="results", file=path.name)
-        is_read = isinstance(reading, Reading) and {"question", "answer"} <= {*reading.roles}
+        roles: Collection[str] = ()
+        if isinstance(reading, Reading):
+            roles = reading.roles
+            judged = {"golden", "score"} & {*roles}
+            if {"question", "answer"} <= {*roles} and not judged and self._agent is None:
+                found = _chats(path, laid_out(_exchanges(read, reading), whole=True))
+                if found is not None:
+                    return found
+
         asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
         replies = any(words_of(path)[-1:] in _REPLIED for path in columns)
-        if is_read or (asks and replies):
+        if {"question", "answer"} <= {*roles} or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
         raise bad_file(path, message)
 
@@ -150,6 +149,32 @@ class _Log(msgspec.Struct, frozen=True):
     rows: Rows | None = None
     columns: tuple[str, ...] = ()  # of their messages; several: each a model's
     ids: tuple[str, ...] = ()  # columns that hold another id in each row
+
+
+def _chats(path: Path, rows: Rows) -> _Log | None:
+    """The conversations that these rows hold; None: no column holds any."""
+    chats = []
+    columns = columns_of(row for _, row in rows.rows)
+    for name, column in columns.items():
+        if 2 * column.messages > column.filled and "." not in name:
+            chats.append(name)
+
+    if not chats:
+        return None
+    alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
+    ids = tuple(_ids(rows, columns))
+    return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), ids)
+
+
+def _exchanges(rows: Rows, reading: Reading) -> Rows:
+    """The rows of a log with what was asked and answered in columns of the two speakers."""
+    asked, answered = reading.roles["question"][0], reading.roles["answer"][0]
+    note = f"a row: what was asked ('{asked}') and answered ('{answered}')"
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    for number, row in rows.rows:
+        beside = {key: value for key, value in row.items() if key not in (asked, answered)}
+        found.add(number, {**beside, "user": cell(row, asked), "assistant": cell(row, answered)})
+    return found
 
 
 def table(path: Path, *, part: str | None, sheet: str | None) -> Rows:
@@ -281,7 +306,7 @@ def _trials(
                     question=turn.question,
                     condition=condition,
                     reply=reply,
-                    started=utc(row.text("timestamp")),
+                    started=utc(row.text("timestamp", *with_role(row, "started"))),
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS),
                 )

@@ -24,7 +24,7 @@ from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import plural, some_of, text_of
 from karat.kinds.golden import criteria
-from karat.layouts import unasked
+from karat.layouts import laid_out, unasked
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
 if TYPE_CHECKING:
@@ -147,8 +147,13 @@ class RowReader:
         # those with which most rows can be read come first, in their order
         readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
         tried = msgspec.structs.replace(undecided, readings=tuple(readings))
-        self.faults.append(undecided_fault(tried, self._columns, self.rows.notes))
-        self.readings = tuple(roles_text(reading) for reading in tried.readings)
+        fault = undecided_fault(tried, self._columns, self.rows.notes)
+        answered = any("answer" in reading.roles for reading in readings)
+        chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
+        if answered or any(2 * column.messages > column.filled for column in chats):
+            fault = Fault(place=fault.place, message=f"{fault.message}\n  {_OF_A_LOG}")
+        self.faults.append(fault)
+        self.readings = tuple(roles_text(reading) for reading in readings)
 
     def _readable(self, columns: Iterable[str]) -> list[str]:
         """The columns whose cells can be read as criteria in most rows."""
@@ -602,6 +607,10 @@ def undecided_fault(
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 
+_OF_A_LOG = (
+    "if an agent gave these answers, they are not what is right: `karat import chats FILE` reads "
+    "its log"
+)
 _ASKED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
 
 

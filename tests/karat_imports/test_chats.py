@@ -560,6 +560,37 @@ def test_chatgpts_export_is_read_to_the_leaf_below_its_current_node(tmp_path: Pa
             [("Precio a?", "Gratis."), ("Precio b?", "Gratis.")],
             id="chats by name, with a system that answers",
         ),
+        pytest.param(
+            "rasa.json",
+            {
+                "sender_id": "u",
+                "events": [
+                    {"event": "action", "name": "listen", "timestamp": 1},
+                    {"event": "user", "text": "Hi?", "timestamp": 2},
+                    {"event": "bot", "text": "Hello.", "timestamp": 3},
+                ],
+            },
+            [("Hi?", "Hello.")],
+            id="Rasa's events",
+        ),
+        pytest.param(
+            "chainlit.json",
+            [{"steps": [{"type": "user_message", "output": "Hi?"}, {"type": "assistant_message", "output": "So."}]}],
+            [("Hi?", "So.")],
+            id="Chainlit's steps",
+        ),
+        pytest.param(
+            "gradio.json",
+            [{"history": [["Hi you?", "So."], ["And?", "Yes."]]}] * 2,
+            [("Hi you?", "So."), ("And?", "Yes.")] * 2,
+            id="Gradio's pairs",
+        ),
+        pytest.param(
+            "dialogflow.json",
+            [{"session": "s", "queryResult": {"queryText": f"{at}?", "fulfillmentText": "So."}} for at in "ab"],
+            [("a?", "So."), ("b?", "So.")],
+            id="Dialogflow's results",
+        ),
     ],
 )
 def test_turns_may_lie_by_speaker_and_chats_by_name(
@@ -576,4 +607,29 @@ def test_names_with_a_time_and_a_message_are_people(tmp_path: Path) -> None:
     path = tmp_path / "chat.csv"
     path.write_text("Date,Time,Name,Message\n11.04.20,09:05,Mum,Marcus est.\n11.04.20,10:46,Marco,Tenet.\n")
     with pytest.raises(OperatorError, match=r"2 messages of 2 people, .*'Mum' \(1\), 'Marco' \(1\)"):
+        imported("chats", tmp_path / "runs", path)
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ({"user": "{}", "text": "Hi", "ts": "1690000000.01"}, ("U1", "U2")),
+        (
+            {"author": {"name": "{}", "isBot": False}, "content": "Hi", "timestamp": "2026-01-02T10:00:00"},
+            ("ann", "bob"),
+        ),
+        (
+            {"envelope": {"sourceName": "{}", "timestamp": 1690000000000, "dataMessage": {"message": "Hi"}}},
+            ("Ann", "Bob"),
+        ),
+    ],
+    ids=["Slack", "Discord", "Signal"],
+)
+def test_exports_of_groups_name_their_people(
+    tmp_path: Path, message: dict[str, object], names: tuple[str, str]
+) -> None:
+    path = tmp_path / "export.json"
+    said = [json.loads(json.dumps(message).replace("{}", name)) for name in (*names, names[0])]
+    path.write_text(json.dumps(said))
+    with pytest.raises(OperatorError, match=rf"3 messages of 2 people, .*'{names[0]}' \(2\), '{names[1]}' \(1\)"):
         imported("chats", tmp_path / "runs", path)

@@ -221,7 +221,7 @@ _EXACT: dict[Role, str] = {
         cop target targets bestanswer referenceanswer referenceanswers rightanswer""",
     "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
         resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext finaltext
-        finaloutput finalresponse
+        finaloutput finalresponse fulfillmenttext
         llmresponse answerpreview outputpreview responsepreview got""",
     "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
         mctargets mc1targets mc2targets alternatives possibleanswerslist mcq mcchoices""",
@@ -412,6 +412,7 @@ _SAYS = (
     *("content", "value", "text", "message", "utterance", "body", "parts"),
     *("texto", "mensaje", "mensagem", "contenido", "nachricht", "mesaj", "сообщение"),
     "data",  # an object with `content`, as LangChain writes messages
+    "output",  # of Chainlit's steps
 )
 _USERS = word_set(
     """user human customer client usr patient seeker person student interviewee caller visitor guest
@@ -422,7 +423,7 @@ _USERS = word_set(
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
     interviewer operator support llm robot advisor nurse representative rep tutor consultant
-    counsellor physician chatgpt receptionist outbound outgoing 客服 助手 医生 机器人 asistente
+    counsellor physician shop chatgpt receptionist outbound outgoing 客服 助手 医生 机器人 asistente
     assistente agente atendente assistent asistan temsilci ассистент бот оператор 상담원
     アシスタント"""
 )
@@ -703,7 +704,7 @@ def lower_is_better(path: str) -> bool | None:
 
 def side_of(speaker: str) -> Literal["user", "assistant"] | None:
     """Who speaks in a chat: the one who asks, or the one who answers; None: neither, or unknown."""
-    words = re.sub(r"[\s_#-]*\d{1,3}$", "", speaker.strip().lower()).split()
+    words = re.sub(r"[\s_#-]*\d{1,3}$|_message$", "", speaker.strip().lower()).split()
     if words and len(words) < 4 and words[-1] in _USERS:
         return "user"
     if words and len(words) < 4 and words[-1] in _ASSISTANTS:

@@ -72,9 +72,11 @@ def messages_under(
         return with_sides(said, agent, system_answers=True)
 
     found = []
+    pairs_of_texts = [part for part in listed if isinstance(part, list) and len(part) == 2]
+    asked_in_words = any(" " in str(asked).strip() for asked, _ in pairs_of_texts)
     for part in listed if whole else ():
         texts = part if isinstance(part, list) and len(part) == 2 else []
-        if texts and all(isinstance(text, str) for text in texts) and " " in texts[0].strip():
+        if texts and all(isinstance(text, str) for text in texts) and asked_in_words:
             # What the user and the assistant say: words, and no names
             asked, said = texts
             turn = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]

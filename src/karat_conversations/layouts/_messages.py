@@ -10,8 +10,8 @@ from itertools import islice
 from operator import itemgetter
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, is_empty
-from karat.documents.names import meanings, side_of, with_role, word_set, words_of
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
+from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._cells import SAYS, written
@@ -19,7 +19,10 @@ from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._texts import ANYONE
 
 _SPEAKERS = word_set("role speaker sender author from actor participant direction")
-_PERSONS = (("user",), ("username",), ("user", "name"), ("name",), ("nick",), ("member",))
+_PERSONS: Sequence[tuple[str, ...]] = (
+    *(("user",), ("username",), ("user", "name"), ("name",), ("nick",), ("member",)),
+    *(("source", "name"), ("author", "name"), ("sender", "name")),
+)
 """Names of columns that say who wrote a message that has a time, and no reply beside it."""
 _REPLIES = word_set("answer reply response output bot assistant question label score rating")
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
@@ -36,7 +39,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     if agent is not None and with_role(columns, "answer"):
         return None
     named = _conversation(rows, columns, speaker)
-    if named is None and "author" in words_of(speaker):
+    if named is None and "author" in words_of(last_part(speaker)):
         return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
     classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
@@ -46,7 +49,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     said: list[tuple[int, Row, Message]] = []
     for number, row in rows.rows:
         beside = {key: value for key, value in row.items() if key not in (speaker, text)}
-        said.append((number, beside, {"role": str(row.get(speaker)), "content": row.get(text)}))
+        said.append((number, beside, {"role": str(cell(row, speaker)), "content": cell(row, text)}))
 
     when = time_column(rows, columns)
     chats, moved = by_conversation(said, named, agent, when)
@@ -185,7 +188,7 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
             continue
         spoken: dict[str, set[str]] = {}
         for _, row in islice(rows.rows, LOOKED_AT):
-            spoken.setdefault(str(row.get(path)), set()).add(str(row.get(speaker)))
+            spoken.setdefault(str(row.get(path)), set()).add(str(cell(row, speaker)))
         shared = [names for names in spoken.values() if len(names) > 1]
         if 2 * len(shared) > len(spoken):
             return path
@@ -197,9 +200,17 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
     """The columns that name who speaks, and what is said, in rows that are messages."""
     speaker, text = _column(columns, _SPEAKERS), _column(columns, SAYS)
     words = {word for path in columns for word in words_of(path)}
-    if speaker is None and _TIMES & words and not _REPLIES & words:
-        persons = (path for path in columns if words_of(path) in _PERSONS)
+    if speaker is None and text is not None:
+        # Whatever it is called: `event`, `sent_by`
+        both = {"user", "assistant"}
+        sides = (p for p in columns if both <= {*map(side_of, columns[p].values)} and "." not in p)
+        speaker = next(sides, None)
+    ends = {word for path in columns if columns[path].is_text for word in words_of(path)[-1:]}
+    if speaker is None and _TIMES & words and not _REPLIES & ends:
+        persons = (path for path in columns if words_of(last_part(path)) in _PERSONS)
         speaker = next((path for path in persons if columns[path].is_text), None)
+        said = (path for path in columns if {*words_of(last_part(path))} <= SAYS)
+        text = text or next((path for path in said if columns[path].is_text), None)
     return speaker, text
 
 

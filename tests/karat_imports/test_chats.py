@@ -574,6 +574,19 @@ def test_chatgpts_export_is_read_to_the_leaf_below_its_current_node(tmp_path: Pa
             id="Rasa's events",
         ),
         pytest.param(
+            "wrapped.json",
+            [
+                {
+                    "log": [
+                        {"gptMessage": {"role": "user", "content": "Hi?"}},
+                        {"gptMessage": {"role": "ai", "content": "So."}},
+                    ]
+                }
+            ],
+            [("Hi?", "So.")],
+            id="messages below a name",
+        ),
+        pytest.param(
             "chainlit.json",
             [{"steps": [{"type": "user_message", "output": "Hi?"}, {"type": "assistant_message", "output": "So."}]}],
             [("Hi?", "So.")],

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from karat.documents.names import NOT_SPEAKING, side_of
-from karat.formats import clean, plural, some_of
+from karat.formats import clean, count, plural, some_of
 
 Message = dict[str, Any]
 _SYSTEMS = ("system", "sistema", "sistem")
@@ -77,7 +77,7 @@ def of_people(speakers: Mapping[str, int]) -> str:
     their messages.
     """
     most_first = sorted(speakers.items(), key=lambda item: -item[1])
-    named = [f"'{clean(name)}' ({number:,})" for name, number in most_first]
+    named = [f"'{clean(name)}' ({count(number)})" for name, number in most_first]
     held = f"holds {plural(sum(speakers.values()), 'message')} of {len(named)} people"
     return (
         f"{held}, by name none an assistant: {some_of(named, most=6)}; only if one is the agent, "

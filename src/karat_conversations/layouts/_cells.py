@@ -147,12 +147,12 @@ def pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> lis
 
     if not isinstance(part, Mapping):
         return []
-    by_key = _of_objects(part)
-    if by_key:
-        return by_key
     wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
     if len(wrapped) == 1:
         return written(wrapped)
+    by_key = _of_objects(part)
+    if by_key:
+        return by_key
     if len(part) == 1:
         ((name, text),) = part.items()
         who = side_of_column(name)

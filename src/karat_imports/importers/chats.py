@@ -234,17 +234,8 @@ def _trials(
     unused: dict[str, None] = {}
     for log in logs:
         for place, row in _records(log, findings):
-            # The messages with the usual keys, whatever names speaker and text have
             listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
-            written: list[JsonObject] = []
-            for item in listed:
-                keys = speaker_and_text(item) or any_speaker_and_text(item)
-                if keys is None:
-                    usual = {}
-                else:
-                    usual = {"role": item[keys[0]], "content": item[keys[1]]}
-                written.append({**item, **usual})
-
+            written = [*map(_with_usual_keys, listed)]
             # Where the `speaker`, not the `role`, may be the system, it answers, as in the
             # Schema-Guided Dialogue dataset
             first: object = next(iter(listed), None)
@@ -313,6 +304,14 @@ def _trials(
 
     if unused:
         findings.note(f"not used: {some_of([*unused], most=_MOST_NAMED)}")
+
+
+def _with_usual_keys(item: JsonObject) -> JsonObject:
+    """The message with `role` and `content`, whatever names speaker and text have."""
+    keys = speaker_and_text(item) or any_speaker_and_text(item)
+    if keys is None:
+        return item
+    return {**item, "role": item[keys[0]], "content": item[keys[1]]}
 
 
 class _Turn(msgspec.Struct):

@@ -136,7 +136,8 @@ class Chats:
                     return found
 
         asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
-        replies = any(words_of(path)[-1:] in _REPLIED for path in columns)
+        said = [path for path, column in columns.items() if column.is_text]
+        replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if {"question", "answer"} <= {*roles} or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
         raise bad_file(path, message)

@@ -26,11 +26,13 @@ def test_speakers_become_sides():
 
 
 def test_the_assistant_may_be_named():
-    assert roles("Ann", "system", "Ben", "Cem", agent=" BEN ") == ["user", "system", "assistant", "user"]
+    assert roles("Ann", "system", "Ben", "Cem", agent=[" BEN "]) == ["user", "system", "assistant", "user"]
 
 
-def test_a_system_answers_if_nobody_else_does_and_it_does_not_begin():
-    assert roles("system", "user", "system", system_answers=True) == ["system", "user", "assistant"]
+def test_a_system_answers_if_nobody_else_does_but_for_a_lone_first_message():
+    assert roles("system", "user", "system", system_answers=True) == ["assistant", "user", "assistant"]
+    assert roles("system", "user", "user", system_answers=True) == ["system", "user", "user"]
+    assert roles("user", "system", system_answers=True) == ["user", "assistant"]
     assert roles("system", "user", "system") == ["system", "user", "system"]
     assert roles("user", "system", "bot", system_answers=True) == ["user", "system", "assistant"]
 

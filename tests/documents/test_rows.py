@@ -170,6 +170,8 @@ def test_columns_after_the_last_cell_of_every_row_are_left_out(tmp_path: Path) -
     assert notes == ["2 columns without a cell in any row: model a, model b"]
     _, _, faults = read(tmp_path, "t.csv", "question,answer,model a\nA?,a\nB?,b,c\n")
     assert faults == ["line 2: has 2 cells, the header has 3; put text with commas in quotes"]
+    _, _, of_one_row = read(tmp_path, "t.csv", "question,answer,model a\nA?,a")
+    assert of_one_row == faults, "the file may have been cut off"
 
 
 NO_NUMBER = "which JSON does not allow or no floating-point number can hold"

@@ -228,7 +228,8 @@ class _Scan:
         start = 0
         if not self.header:
             start = self._read_header(table)
-            self._leave_out_columns(table[start:])
+            if len(table) - start > 1:  # one short row may be a file that was cut off
+                self._leave_out_columns(table[start:])
 
         lines = numbers[start:]
         cells = table[start:]

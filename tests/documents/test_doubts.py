@@ -7,7 +7,7 @@ import json
 import pytest
 
 from karat.documents.columns import columns_of
-from karat.documents.doubts import Seen, doubts, markers
+from karat.documents.doubts import Seen, doubts, markers, turned_round
 
 QUESTIONS = ["How do I get my money back?", "Where is the office of the company?", "What does the plan cost?"]
 ANSWERS = ["Ask for it within 30 days.", "In the centre of Oslo.", "Nine dollars a month."]
@@ -317,3 +317,27 @@ def test_a_list_of_texts_is_one_question_which_is_said():
     assert found == [
         "'q' is a list of texts in 2 rows: they are asked together, as one question, also if they are turns"
     ]
+
+
+def turned(lower, rows=10, **columns):
+    table = [{name: held[at % len(held)] for name, held in columns.items()} for at in range(rows)]
+    return [*turned_round(Seen(rows=table, columns=columns_of(table), roles={}), lower)]
+
+
+def test_a_metric_that_rises_with_the_others_may_count_the_absence_of_what_it_names():
+    up, down = [1, 2, 3, 4, 5], [5, 4, 3, 2, 1]
+    lower = {"judge_bias": "bias"}
+    (said,) = turned(lower, judge_bias=up, judge_accuracy=up, judge_fluency=up)
+    assert said == (
+        "'judge_bias' is high where judge_accuracy, judge_fluency is, though less is better by its name: "
+        "if it says how free of it an answer is, --set 'higher_is_better=[bias]'"
+    )
+    assert turned(lower, judge_bias=up, judge_accuracy=down) == []
+    assert turned(lower, judge_bias=up, judge_accuracy=up, judge_fluency=down) == []  # half of them
+    assert turned(lower, judge_bias=up, other_accuracy=up) == []
+    assert turned(lower, judge_bias=up, judge_latency_ms=up) == []
+    assert turned(lower, judge_bias=up, judge_accuracy=[3]) == []
+    assert turned(lower, rows=9, judge_bias=up, judge_accuracy=up) == []
+    assert turned({"gone_bias": "bias"}, judge_bias=up, judge_accuracy=up) == []
+    both = {"judge_bias": "bias", "again_bias": "bias"}
+    assert len(turned(both, judge_bias=up, judge_accuracy=up, again_bias=up, again_accuracy=up)) == 1

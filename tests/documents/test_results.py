@@ -8,12 +8,16 @@ from karat.documents.columns import columns_of, score_in
 from karat.documents.names import is_score_name, lower_is_better
 from karat.documents.results import (
     belongs_to,
+    coded,
     joining_id,
+    like_scores,
     models_by_system,
+    repeats_scores,
     same_classes,
     score_columns,
     scores_by_system,
     systems_in,
+    systems_of_scores,
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.tables import best_of, tables_in, together
@@ -500,3 +504,71 @@ def test_ids_of_questions_join_rows_before_other_ids():
     assert joins({"case_no": 1}, {"case_no": 2}) == "case_no"
     assert joins({"doc_id": "d"}, {"doc_id": ""}) is None
     assert joins({"doc_id": ["d"]}, {"doc_id": ["e"]}) is None
+
+
+def test_a_judge_s_output_repeats_the_scores_of_its_row():
+    columns = ["tone_score", "clarity", "notes"]
+    assert repeats_scores(' {"tone_score": 1, "clarity": "4/5", "notes": "x"}', columns)
+    for text in (
+        '{"tone_score": 1}', '{"tone_score": 1, "clarity": "much"}', '{"notes": 1, "clarity": 2}', "[1, 2]",
+        "{not json", {"tone_score": 1, "clarity": 2}, None, '{"a":' * 100_000,
+    ):  # fmt: skip
+        assert not repeats_scores(text, columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (
+            [{"label": "ham", "label_num": 0}, {"label": "spam", "label_num": 1}],
+            [("label_num", "label", "0 ham, 1 spam")],
+        ),
+        ([{"label": "ham", "label_num": 0}, {"label": "spam", "label_num": 0}], []),  # one number for two words
+        ([{"label": "ham", "label_num": 0}, {"label": "ham", "label_num": 0}], []),
+        ([{"label": "ham", "label_rank": 0}, {"label": "spam", "label_rank": 1}], []),
+        ([{"label": "ham", "num": 0}, {"label": "spam", "num": 1}], []),
+        ([{"label": f"word {at}", "label_code": at} for at in range(10)], ["ten"]),
+        ([{"label": f"word {at}", "label_code": at} for at in range(11)], []),
+    ],
+)
+def test_numbers_may_stand_for_the_words_of_another_column(rows, found):
+    pairs = coded(rows, columns_of(rows))
+    assert (len(pairs) if found == ["ten"] else pairs) == (1 if found == ["ten"] else found)
+
+
+def test_scores_of_systems_without_answers_differ_by_their_first_word():
+    assert systems_of_scores(["LLM Tone", "RAG Tone", "LLM Cost", "other"]) == {
+        "LLM": {"Tone": "LLM Tone"},
+        "RAG": {"Tone": "RAG Tone"},
+    }
+    assert [*systems_of_scores(["rag_tone", "gpt_tone"])] == ["rag", "gpt"]
+    for scores in (["LLM Tone"], ["LLM Tone", "RAG Clarity"], ["good Tone", "bad Tone"], ["LLM", "RAG"], []):
+        assert systems_of_scores(scores) == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({"clear": (1, 4)}, ["clear"]),
+        ({"clear": (1, 9)}, []),  # another scale
+        ({"clear": (3, 3)}, []),
+        ({"points": (1, 9)}, ["points"]),
+        ({"token_count": (1, 4)}, []),
+        ({"rater_age": (1, 4)}, []),
+        ({"clear": (-1, 4)}, []),
+        ({"clear": ("a", "b")}, []),
+        ({"answer": (1, 4)}, ["answer"]),
+        ({"gold_answer": (1, 4)}, []),
+        ({"in.clear": (1, 4)}, []),  # inside another object
+        ({f"c{at}": (1, 4) for at in range(7)}, [f"c{at}" for at in range(6)]),
+    ],
+)
+def test_columns_that_hold_what_scores_beside_them_hold(more, found):
+    rows = [{"tone_score": (2, 5)[at % 2], **{name: held[at % 2] for name, held in more.items()}} for at in range(4)]
+    columns = columns_of(rows)
+    for row in rows:
+        if "in.clear" in row:
+            row["in"] = {"clear": row.pop("in.clear")}
+            columns = columns_of(rows)
+    assert like_scores(columns, [*more], ["tone_score"]) == found
+    assert like_scores(columns, [*more], []) == [name for name in found if name == "points"]

@@ -149,7 +149,7 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
         return False
     try:
         said = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     alike = [key for key in said if key in columns and score_in(said[key]) is not None]
     return len(alike) > 1 and any(map(is_score_name, alike))

@@ -228,3 +228,9 @@ def test_conditions_that_are_called_alike_are_told_apart():
     for columns in (80, 40):
         shown = [line.split()[0] for line in block(now, columns=columns, rows=24) if line.startswith("a-model")]
         assert len(set(shown)) == 3
+
+
+def test_the_last_failure_stays_where_there_is_no_room_for_conditions():
+    lines = block(RUNNING, columns=79, rows=3)
+    assert [line.split()[0] for line in lines] == ["━━━━━━━━━───────────", "in", "last"]
+    assert [line.split()[0] for line in block(RUNNING, columns=79, rows=4)][2:] == ["$1.23", "last"]

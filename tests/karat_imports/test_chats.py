@@ -646,3 +646,14 @@ def test_exports_of_groups_name_their_people(
     path.write_text(json.dumps(said))
     with pytest.raises(OperatorError, match=rf"3 messages of 2 people, .*'{names[0]}' \(2\), '{names[1]}' \(1\)"):
         imported("chats", tmp_path / "runs", path)
+
+
+def test_a_chat_that_is_saved_after_each_turn_counts_once(tmp_path: Path) -> None:
+    whole = [*turns("Hi?", "Hello."), *turns("Open?", "At nine."), *turns("Bye.", "Bye.")]
+    chats = [{"session_id": "s1", "messages": whole[:end]} for end in (2, 4, 6)]
+    chats += [{"session_id": "s2", "messages": turns("Hi?", "Hello.")} for _ in range(2)]  # asked twice
+    path = tmp_path / "saved.jsonl"
+    path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    made = imported("chats", tmp_path / "runs", path)
+    assert made.counts["answers"] == 5
+    assert findings(made) == {("left out", "chat that a later record of it continues"): 2}

@@ -234,8 +234,12 @@ def _trials(
     """What was said, turn by turn. Fills `conditions`, and `first_row` with the first answer."""
     unused: dict[str, None] = {}
     for log in logs:
+        continued = _continued(log)
         for place, row in _records(log, findings):
-            listed = next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
+            if place in continued:
+                findings.left_out("chat that a later record of it continues", place)
+                continue
+            listed = _listed(row)
             written = [*map(_with_usual_keys, listed)]
             # Where the `speaker`, not the `role`, may be the system, it answers, as in the
             # Schema-Guided Dialogue dataset
@@ -305,6 +309,35 @@ def _trials(
 
     if unused:
         findings.note(f"not used: {some_of([*unused], most=_MOST_NAMED)}")
+
+
+def _listed(row: Json) -> list[Json]:
+    """The messages of a record."""
+    return next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
+
+
+def _continued(log: _Log) -> set[str]:
+    """The places of records that hold the beginning of a later record of the same chat, as logs do
+    that save a chat after each turn.
+    """
+    chats: dict[str, list[tuple[str, list[int]]]] = {}  # name → places, and hashes of beginnings
+    for place, row in _records(log, Findings()):
+        name, _ = _name(log, row)
+        if name is not None:
+            begun = [0]
+            for message in _listed(row):
+                begun.append(hash((begun[-1], msgspec.json.encode(message))))
+            chats.setdefault(name, []).append((place, begun[1:]))
+
+    found = set()
+    for records_of_chat in chats.values():
+        later: set[int] = set()
+        for place, begun in reversed(records_of_chat):
+            if begun and begun[-1] in later:
+                found.add(place)
+            later.update(begun[:-1])
+
+    return found
 
 
 def _with_usual_keys(item: JsonObject) -> JsonObject:

@@ -273,3 +273,26 @@ def test_an_error_that_is_a_distance_is_none(tmp_path, karat):
     rows = ["a?,1.5,1.4,0.1", "b?,2,2,0.0", "c?,3,2.75,-0.25"]
     file.write_text("\n".join(["question,expected_answer,answer,error", *rows]), encoding="utf-8")
     assert "Trials scored: 3 of 3" in karat("score", str(file), "--scorer", "equals", "--results", str(tmp_path)).out
+
+
+def test_rows_without_questions_are_called_by_their_ids(tmp_path, karat):
+    file = tmp_path / "predictions.jsonl"
+    rows = [
+        {
+            "id": f"{arm}{n}"[1:],
+            "arm": arm,
+            "pred": "spam" if n % 3 else "ham",
+            "gold": "spam",
+            "raw": f"I say it is {n}.",
+        }
+        for arm in "xy"
+        for n in range(12)
+    ]
+    for without in ((), ("raw",)):
+        lines = [json.dumps({key: value for key, value in row.items() if key not in without}) for row in rows]
+        file.write_text("\n".join(lines), encoding="utf-8")
+        named = ["--golden", "gold", "--answer", "pred"]
+        said = karat("score", str(file), "--scorer", "equals", *named, "--results", str(tmp_path / "runs"))
+        assert "there are no questions: each is called by its 'id'" in said.err
+        assert "Asked: 12 questions × 2 conditions" in said.out
+        assert "--cluster pred" not in said.err  # the answers are no source of the questions

@@ -32,7 +32,7 @@ from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.results import score_columns
-from karat.documents.roles import Undecided, assign
+from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.understood import examples
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.execution import Loaded, run_experiment, run_in_own_loop
@@ -118,7 +118,7 @@ def score_answers(
 
         output.say(text)
     dataset = experiment.load_dataset()
-    hint = cluster_hint(dataset, "score with --cluster")
+    hint = cluster_hint(dataset, "score with --cluster", used=answers.answer)
     if hint is not None:
         output.say(hint)
     faults = report_faults(agent, experiment, dataset, strict=answers.strict, output=output)
@@ -389,7 +389,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         if paths:
             named[role] = tuple(paths)
 
-    result = assign(columns, door="results", file=file.name, named=named)
+    result = _assigned(file, columns, named)
     if isinstance(result, Undecided):
         lines = []
         for reading in result.readings:
@@ -420,8 +420,12 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         option = f"--{open_roles[0] if open_roles else 'answer'}"
         raise BadOption(option, choices + _own_scores(file, columns))
     used: list[tuple[str, str]] = []
+    roles = dict(result.roles)
+    if not roles.get("question") and roles.get("id") and {"golden", "answer"} <= {*roles}:
+        roles["question"] = roles["id"]
+        output.say(f"there are no questions: each is called by its '{roles['id'][0]}'")
     for role, what in _NEEDED.items():
-        paths = result.roles.get(role, ())
+        paths = roles.get(role, ())
         if not paths:
             listed = some_of(paths_in(columns), most=12) or "none"
             raise BadOption(
@@ -443,16 +447,31 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         role_of[column] = option
 
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
-    roles = {role: paths for role, paths in result.roles.items() if role != "score"}  # unused
+    roles.pop("score", None)  # unused
     seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=roles)
     output.say(*(f"warning: {text}" for text in doubts(seen, named=named)))
     chosen = {
         "dataset": file,
-        "question": result.one("question"),
-        "golden": result.one("golden"),
-        "answer": result.roles["answer"],
+        "question": roles["question"][0],
+        "golden": roles["golden"][0],
+        "answer": roles["answer"],
     }
     return type(answers)(**vars(answers) | chosen)
+
+
+def _assigned(
+    file: Path, columns: Mapping[str, Column], named: dict[Role, tuple[str, ...]]
+) -> Reading | Undecided:
+    """The roles of the columns; a choice that was offered and is followed is decided, also if it
+    names no question.
+    """
+    result = assign(columns, door="results", file=file.name, named=named)
+    if isinstance(result, Undecided):
+        for reading in result.readings:
+            if all(named.get(role) == reading.roles.get(role) for role in _NEEDED):
+                return reading
+
+    return result
 
 
 def _own_scores(file: Path, columns: Mapping[str, Column]) -> str:

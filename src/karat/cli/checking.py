@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -354,15 +354,19 @@ def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedC
     )
 
 
-def cluster_hint(dataset: Dataset, option: str) -> str | None:
+def cluster_hint(dataset: Dataset, option: str, *, used: Collection[str] = ()) -> str | None:
     """A sentence about a column that looks as if it made questions dependent; None: there is
-    none.
+    none. `used`: columns that hold something else.
     """
     if not kinds.of(dataset.kind).compared or all(sample.cluster is not None for sample in dataset):
         return None
     shared = SharedValues()
     for sample in dataset:
-        shared.add(sample.metadata)
+        metadata = sample.metadata
+        if not metadata.keys().isdisjoint(used):
+            metadata = {name: value for name, value in metadata.items() if name not in used}
+        shared.add(metadata)
+
     return shared.hint(option)
 
 

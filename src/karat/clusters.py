@@ -7,8 +7,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from karat.documents.columns import VERDICTS
 from karat.documents.names import Meaning, is_score_name, meanings
 from karat.formats import excerpt, plural
+
+_VERDICTS = frozenset({*VERDICTS, "0", "1"})
 
 
 def cluster_name(value: object) -> str | None:
@@ -60,6 +63,8 @@ class SharedValues:
             # at least 2 questions a value in 80 % of the values, and at most half as many values
             # as questions
             shared = sum(count > 1 for count in counts.values())
+            if {name.casefold() for name in counts} <= _VERDICTS:
+                continue  # what is said of answers
             if 1 < len(counts) <= self._samples / 2 and shared >= 0.8 * len(counts):
                 found[name] = counts
 

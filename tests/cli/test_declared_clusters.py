@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat import Experiment, api
+from karat.clusters import SharedValues
 from karat.errors import BadDataset
 from karat.index import read_index
 from karat.journal import RunFolder
@@ -153,3 +154,14 @@ def test_a_column_that_differs_within_a_question_is_no_cluster(tmp_path, karat):
     scored = karat("score", str(file), "--scorer", "equals", "--cluster", "grader")
     assert scored.code == 2
     assert "or the rows of a question differ in it" in scored.err
+
+
+def test_what_is_said_of_answers_is_no_source_of_questions():
+    shared = SharedValues()
+    for row in range(12):
+        shared.add({"liked": ["yes", "no"][row % 2], "done": row % 2, "page": f"p{row // 3}"})
+    assert "'page'" in (shared.hint("set --cluster") or "")
+    alone = SharedValues()
+    for row in range(12):
+        alone.add({"liked": ["Yes", "No"][row % 2], "done": row % 2})
+    assert alone.hint("set --cluster") is None

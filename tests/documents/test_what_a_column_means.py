@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat import kinds, plugins
+from karat.documents.names import meanings
 from karat.errors import BadDataset
 
 
@@ -416,11 +417,20 @@ def test_retrieval_sets_are_joined_and_parts_of_them_named(tmp_path):
 
 @pytest.mark.parametrize(
     "names",
-    ["Câu hỏi|Trả lời", "Pertanyaan|Jawaban", "perguntas|verdades", "question|réponse attendue", "Otázka|Odpověď"],
+    [
+        *("Câu hỏi|Trả lời", "Pertanyaan|Jawaban", "perguntas|verdades", "question|réponse attendue", "Otázka|Odpověď"),
+        *("pertanyaan|jawaban_benar", "soru|beklenen cevap", "вопрос|ожидаемый ответ"),
+    ],
 )
 def test_names_in_other_languages_are_read(tmp_path, names):
     question, golden = names.split("|")
     assert turn(tmp_path, {question: "A?", golden: "x"}) == ("A?", "x")
+
+
+def test_the_right_answer_and_that_of_the_system_are_told_apart_in_other_languages(tmp_path):
+    row = {"pertanyaan": "A?", "jawaban_benar": "x", "jawaban_sistem": "y"}
+    assert turn(tmp_path, row) == ("A?", "x")
+    assert [meanings(name)[0].role for name in ("jawaban_sistem", "respuesta_sistema")] == ["answer", "answer"]
 
 
 def test_a_question_in_parts_is_its_parts_in_their_order(tmp_path):

@@ -82,6 +82,9 @@ _IN_ENGLISH = {
     **dict.fromkeys(("trảlời", "traloi", "đápán", "dapan"), "answer"),
     **dict.fromkeys(("esperada", "esperado", "attendue", "attendu", "erwartet"), "expected"),
     **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
+    **dict.fromkeys(("benar", "diharapkan", "beklenen", "doğru", "dogru"), "expected"),
+    **dict.fromkeys(("ожидаемый", "ожидаемая", "правильный", "правильная"), "expected"),
+    **dict.fromkeys(("oczekiwana", "prawidłowa", "poprawna", "správná", "očekávaná"), "expected"),
     **dict.fromkeys(
         ("musterlösung", "musterloesung", "musterantwort", "sollantwort"), "groundtruth"
     ),
@@ -93,6 +96,7 @@ _IN_ENGLISH = {
         ("referencia", "referência", "referenz", "référence", "riferimento"), "reference"
     ),
     **dict.fromkeys(("modelo", "modell", "modèle", "modello"), "model"),
+    **dict.fromkeys(("sistema", "sistem", "système", "系统", "システム"), "system"),
     **dict.fromkeys(("generada", "gerada", "générée", "generata", "generierte"), "generated"),
     **dict.fromkeys(("modellantwort", "vorhersage", "prédiction"), "prediction"),
     **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),

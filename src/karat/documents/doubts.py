@@ -234,6 +234,8 @@ def _summaries(seen: Seen) -> Iterator[str]:
 def _lists(seen: Seen) -> Iterator[str]:
     """Questions that are lists of texts, as the turns of a user are."""
     for column in seen.all("question")[:1]:
+        if not column.lists:
+            continue
         values = [cell(row, column.path) for row in seen.rows]
         lists = [value for value in values if isinstance(value, list) and len(value) > 1]
         texts = [value for value in lists if all(isinstance(part, str) for part in value)]

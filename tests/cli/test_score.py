@@ -293,6 +293,6 @@ def test_rows_without_questions_are_called_by_their_ids(tmp_path, karat):
         file.write_text("\n".join(lines), encoding="utf-8")
         named = ["--golden", "gold", "--answer", "pred"]
         said = karat("score", str(file), "--scorer", "equals", *named, "--results", str(tmp_path / "runs"))
-        assert "there are no questions: each is called by its 'id'" in said.err
+        assert "there are no questions: each row is named by its 'id'" in said.err
         assert "Asked: 12 questions × 2 conditions" in said.out
         assert "--cluster pred" not in said.err  # the answers are no source of the questions

@@ -38,7 +38,7 @@ def test_rows_beyond_those_of_other_questions_are_attempts(rows, counts):
 def test_how_many_are_left_out_is_said():
     _, sentence = counted([("a", False), *[("b", True)] * 3, ("b", False)])
     assert sentence is not None
-    assert sentence.startswith("3 rows report an error of a question that was asked again")
+    assert sentence.startswith("3 rows with an error left out, since the question was asked again")
 
 
 HEADER = "question,expected_answer,model_answer,error,correct"
@@ -59,7 +59,7 @@ def test_both_doors_leave_attempts_out(tmp_path, karat, rows, planned, said):
     file.write_text("\n".join([HEADER, *rows]), encoding="utf-8")
     shown = karat("score", str(file), "--scorer", "equals", "--results", str(tmp_path / "scored"))
     assert planned in shown.out
-    assert ("1 row reports an error of a question that was asked again" in " ".join(shown.out.split())) is said
+    assert ("1 row with an error left out, since the question was asked again" in " ".join(shown.out.split())) is said
 
     imported = karat("import", "csv", str(file), "--out", str(tmp_path / "imported"))
     assert ("row with an error, of a question that was asked again" in imported.err + imported.out) is said

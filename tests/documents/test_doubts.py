@@ -315,7 +315,8 @@ def test_means_are_of_few_rows_without_texts():
 def test_a_list_of_texts_is_one_question_which_is_said():
     found = said({"question": ["q"]}, q=[["Write a poem.", "Now shorter."], ["Only one."], "Plain?"])
     assert found == [
-        "'q' is a list of texts in 2 rows: they are asked together, as one question, also if they are turns"
+        ("'q' is a list of texts in 2 rows: they are asked together, as one question, "
+        "even if they are turns of a conversation")
     ]
 
 
@@ -329,8 +330,8 @@ def test_a_metric_that_rises_with_the_others_may_count_the_absence_of_what_it_na
     lower = {"judge_bias": "bias"}
     (said,) = turned(lower, judge_bias=up, judge_accuracy=up, judge_fluency=up)
     assert said == (
-        "'judge_bias' is high where judge_accuracy, judge_fluency is, though less is better by its name: "
-        "if it says how free of it an answer is, --set 'higher_is_better=[bias]'"
+        "'judge_bias' rises with judge_accuracy, judge_fluency, although by its name lower is better: "
+        "if a high value means that an answer has none of it, --set 'higher_is_better=[bias]'"
     )
     assert turned(lower, judge_bias=up, judge_accuracy=down) == []
     assert turned(lower, judge_bias=up, judge_accuracy=up, judge_fluency=down) == []  # half of them

@@ -560,7 +560,7 @@ def test_scores_of_systems_without_answers_differ_by_their_first_word():
         ({"answer": (1, 4)}, ["answer"]),
         ({"gold_answer": (1, 4)}, []),
         ({"in.clear": (1, 4)}, []),  # inside another object
-        ({f"c{at}": (1, 4) for at in range(7)}, [f"c{at}" for at in range(6)]),
+        ({f"c{at}": (1, 4) for at in range(7)}, [f"c{at}" for at in range(7)]),
     ],
 )
 def test_columns_that_hold_what_scores_beside_them_hold(more, found):

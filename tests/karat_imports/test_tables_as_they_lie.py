@@ -126,11 +126,11 @@ def test_a_direction_by_name_that_the_other_scores_contradict_is_doubted(tmp_pat
     for n in range(12):
         rows.append({"id": n, "answer": f"It is {n}.", "hallucination": n % 4, "faithfulness": n % 4, "x": 1})
     said = notes(read(tmp_path, rows))
-    assert "'hallucination' is high where faithfulness is" in said
+    assert "'hallucination' rises with faithfulness" in said
     assert "--set 'higher_is_better=[hallucination]'" in said or "--set higher_is_better=[hallucination]" in said
     turned = notes(read(tmp_path, rows, higher_is_better=["hallucination"]))
     assert "better when lower" not in turned
-    assert "is high where" not in turned
+    assert "rises with" not in turned
 
 
 def test_a_metric_cannot_be_better_in_both_directions(tmp_path: Path) -> None:

@@ -423,7 +423,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     roles = dict(result.roles)
     if not roles.get("question") and roles.get("id") and {"golden", "answer"} <= {*roles}:
         roles["question"] = roles["id"]
-        output.say(f"there are no questions: each is called by its '{roles['id'][0]}'")
+        output.say(f"there are no questions: each row is named by its '{roles['id'][0]}'")
     for role, what in _NEEDED.items():
         paths = roles.get(role, ())
         if not paths:

@@ -56,8 +56,8 @@ class Attempts:
         """How many rows do not count; None: each does."""
         if not self._number:
             return None
-        rows = plural(self._number, "row reports", "rows report")
+        rows = plural(self._number, "row")
         return (
-            f"{rows} an error of a question that was asked again: attempts, which do not count; "
-            "if they are repetitions, number them in a column 'repetition'"
+            f"{rows} with an error left out, since the question was asked again: an attempt is no "
+            "repetition; if it is one, number repetitions in a column 'repetition'"
         )

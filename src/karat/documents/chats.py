@@ -21,8 +21,8 @@ def with_sides(
     """The messages, with `role` set to user or assistant where the speaker is known to be one.
 
     `agent`: the speakers who are the assistant; all others are then users. `system_answers`: if no
-    speaker's name is an assistant's, messages of the system are the assistant's, but for a lone
-    first one.
+    speaker's name is an assistant's, messages of the system are the assistant's, unless its
+    only one is the first.
     """
     names = dict.fromkeys(map(_who, messages))
     people = [name for name in names if name and name not in NOT_SPEAKING]
@@ -35,11 +35,11 @@ def with_sides(
     found = []
     unanswered = "assistant" not in sides.values()
     speaking = [_who(message) for message in messages]
-    systems = sum(1 for who in speaking if who in _SYSTEMS)
+    spoken_by_system = len([who for who in speaking if who in _SYSTEMS])
     for at, message in enumerate(messages):
         who = speaking[at]
-        # A lone first message of the system is what the assistant was told
-        if system_answers and unanswered and who in _SYSTEMS and (at or systems > 1):
+        # the only message of a system, at the start, is the system prompt
+        if system_answers and unanswered and who in _SYSTEMS and (at or spoken_by_system > 1):
             found.append({**message, "role": "assistant"})
         elif who in sides:
             found.append({**message, "role": sides[who]})

@@ -243,7 +243,7 @@ def _lists(seen: Seen) -> Iterator[str]:
             rows = plural(len(texts), "row")
             yield (
                 f"'{column.path}' is a list of texts in {rows}: they are asked together, as one "
-                "question, also if they are turns"
+                "question, even if they are turns of a conversation"
             )
 
 
@@ -373,8 +373,8 @@ def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
             said.add(metric)
             option = quote(f"higher_is_better=[{metric}]")
             yield (
-                f"'{path}' is high where {some_of(rising)} is, though less is better by its name: "
-                f"if it says how free of it an answer is, --set {option}"
+                f"'{path}' rises with {some_of(rising)}, although by its name lower is better: if "
+                f"a high value means that an answer has none of it, --set {option}"
             )
 
 

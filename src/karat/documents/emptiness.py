@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from karat.documents.columns import Row, cell, is_empty
 from karat.documents.row_list import Rows
-from karat.formats import excerpt, plural, some_of
+from karat.formats import count, excerpt, plural, some_of
 
-_MOST_VALUES = 12  # of a column that tells what kind of row it is
+_FEW_VALUES = 12  # a column with more does not say what kind of row it is
 _FEW = 3
 _SHOWN = 24  # characters of a value
 
 
 def emptiness(rows: Rows, path: str) -> str | None:
-    """In how many rows a column is empty, by which other column that goes, and what these rows hold
-    instead; None: in fewer than two, in all, or in a few that have nothing in common.
+    """In how many rows a column is empty, which values of another column these rows have, and what
+    they hold instead; None: in fewer than two, in all, or in a few that have nothing in common.
     """
     empty: list[tuple[int, Row]] = []
     filled: list[Row] = []
@@ -30,16 +30,17 @@ def emptiness(rows: Rows, path: str) -> str | None:
         return None
     among = plural(len(empty) + len(filled), rows.unit)
     places = some_of([str(number) for number, _ in empty])
-    said = f"'{path}' is empty in {len(empty)} of {among} ({places})"
+    sentence = f"'{path}' is empty in {count(len(empty))} of {among} ({places})"
     without = [row for _, row in empty]
-    told = f"{_by_which(without, filled)}{_instead(without, filled)}"
-    if not told and len(empty) <= _FEW:
+    in_common = _shared_value(without, filled)
+    in_common += _held_instead(without, filled)
+    if not in_common and len(empty) <= _FEW:
         return None
-    return f"{said}{told}"
+    return sentence + in_common
 
 
-def _by_which(empty: list[Row], filled: list[Row]) -> str:
-    """The column whose values part the rows, with the fewest values of these."""
+def _shared_value(empty: list[Row], filled: list[Row]) -> str:
+    """The column whose values tell the empty rows from the others, the one with the fewest."""
     found: dict[str, Mapping[str, int]] = {}
     for name in empty[0]:
         values = [row.get(name) for row in (*empty, *filled)]
@@ -48,17 +49,17 @@ def _by_which(empty: list[Row], filled: list[Row]) -> str:
         texts = [str(value) for value in values]
         inside = Counter(texts[: len(empty)])
         apart = not {*inside} & {*texts[len(empty) :]}
-        if apart and len({*texts}) <= _MOST_VALUES and 2 * len({*texts}) <= len(texts):
+        if apart and len({*texts}) <= _FEW_VALUES and 2 * len({*texts}) <= len(texts):
             found[name] = inside
 
     if not found:
         return ""
     name = min(found, key=lambda name: len(found[name]))
-    listed = [f"{excerpt(text, _SHOWN)} ({count})" for text, count in found[name].items()]
+    listed = [f"{excerpt(text, _SHOWN)} ({number})" for text, number in found[name].items()]
     return f": all those whose '{name}' is {some_of(listed)}, and no other"
 
 
-def _instead(empty: list[Row], filled: list[Row]) -> str:
+def _held_instead(empty: list[Row], filled: list[Row]) -> str:
     """The columns that hold something in these rows alone."""
     counts: Counter[str] = Counter()
     for row in empty:
@@ -70,5 +71,5 @@ def _instead(empty: list[Row], filled: list[Row]) -> str:
 
     if not counts:
         return ""
-    names = [f"'{name}' ({count})" for name, count in counts.items()]
+    names = [f"'{name}' ({number})" for name, number in counts.items()]
     return f"; they alone have {some_of(names)}"

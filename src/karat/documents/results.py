@@ -54,7 +54,6 @@ _COUNTED = word_set(
 )
 _POINTS = word_set("points point marks mark nota notas punkte puntos pontos")
 _TOPS = (1, 5, 10, 100)
-_MOST_LIKE_SCORES = 6
 _CODED = word_set("numeric num number code value score int encoded")
 _FEW_CODES = 10
 _LONG = 20  # characters on average; labels, of which several systems give the same, are shorter
@@ -109,7 +108,7 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
 def like_scores(
     columns: Mapping[str, Column], paths: Iterable[str], used: Iterable[str]
 ) -> list[str]:
-    """The first of these columns that hold values as recognized scores in `used` do, beside them:
+    """Those of these columns that hold values as recognized scores in `used` do, beside them:
     the same two words, or numbers on the same scale; or that have a usual name for points.
     """
     judged = {*score_columns(columns)} & {*used}
@@ -128,7 +127,7 @@ def like_scores(
         if points or (beside and known <= {"score", "metadata"}):
             found.append(path)
 
-    return found[:_MOST_LIKE_SCORES]
+    return found
 
 
 def _scale(column: Column) -> str | int | None:
@@ -156,8 +155,8 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
 
 
 def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
-    """Columns of numbers that stand for the few words of another: `label_numeric` for `label`; and
-    which number stands for which word.
+    """Columns of numbers that encode the few words of another, as `label_numeric` does with
+    `label`: the column of numbers, the column of words, and each number with its word.
     """
     found = []
     for number, column in columns.items():

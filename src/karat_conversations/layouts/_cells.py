@@ -19,7 +19,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat_conversations.layouts._texts import ANYONE, MOST_SPEAKERS, marked
+from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS, marked
 
 _BESIDE = ("tool_calls", "tool_call_id", "name", "model")  # keys of messages, kept as they are
 SAYS = word_set("content text message utterance body value")
@@ -42,7 +42,7 @@ def are_of_speakers(value: Sequence[object]) -> bool:
             return False
         found.add(part[names[0]])
 
-    if len(found) > MOST_SPEAKERS:
+    if len(found) > FEW_SPEAKERS:
         return 3 * len(found) <= len(value)
     return len(found) > 1 and (len(found) < len(value) or len(value) <= _SHORTEST)
 

@@ -10,7 +10,7 @@ from karat.documents.chats import Message, has_both_sides, sides_of, with_sides
 from karat.documents.names import side_of
 
 ANYONE: Sequence[str] = ()  # in place of the assistant's name: all speakers keep their names
-MOST_SPEAKERS = 6  # of whom a person can tell the assistant
+FEW_SPEAKERS = 6  # among more, nobody can tell which one is the assistant
 _IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T+ -]{3,30}(?:[AP]M|Z)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
 _MARKED = re.compile(
@@ -171,7 +171,7 @@ def _sides_of_marks(
     """
     names = [*dict.fromkeys(said)]
     often = 1 < len(names) <= 3 < len(said)
-    in_turn = mark is _MARKED and (often or (timed and len(names) <= MOST_SPEAKERS))
+    in_turn = mark is _MARKED and (often or (timed and len(names) <= FEW_SPEAKERS))
     if agent is not None:
         if not in_turn:
             return {}

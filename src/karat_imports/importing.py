@@ -15,6 +15,7 @@ from karat_imports.imported import import_results as import_runs
 from karat_imports.importers.csv import Csv
 
 _WIDEST = 150  # columns of a line
+_SINGULAR = {"answers": "answer", "failures": "failure", "scores": "score"}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +58,16 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 f"{formats.plural(len(run.conditions), 'condition')} × "
                 f"{formats.plural(run.repetitions, 'repetition')}"
             )
-            counts = ", ".join(
-                f"{formats.count(count)} {noun}"
-                for noun, count in _named(run.counts, run.first_row, self.tool).items()
-                if count
-            )
+            counted = []
+            for noun, count in _named(run.counts, run.first_row, self.tool).items():
+                if noun in _SINGULAR:
+                    said = formats.plural(count, _SINGULAR[noun])
+                else:
+                    said = f"{formats.count(count)} {noun}"
+                if count:
+                    counted.append(said)
+
+            counts = ", ".join(counted)
             lines.append(
                 f"{run.folder}: "
                 f"{'imported before' if run.existed else counts or 'nothing in it'}; {size}"

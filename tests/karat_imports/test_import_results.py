@@ -281,7 +281,7 @@ def test_a_row_of_an_error_belongs_to_the_question_of_its_id(here):
     rows.insert(0, {"query_id": "a", "style": "kind", "error": "timed out"})
     (here / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = karat("import", "csv", "r.jsonl").output
-    assert "23 answers, 1 failures; 12 samples × 2 conditions × 1 repetition" in said  # one was asked again
+    assert "23 answers, 1 failure; 12 samples × 2 conditions × 1 repetition" in said  # one was asked again
     assert "without an id or a question" not in said
 
 

@@ -80,8 +80,8 @@ def of_people(speakers: Mapping[str, int]) -> str:
     named = [f"'{clean(name)}' ({count(number)})" for name, number in most_first]
     held = f"holds {plural(sum(speakers.values()), 'message')} of {len(named)} people"
     return (
-        f"{held}, by name none an assistant: {some_of(named, most=6)}; only if one is the agent, "
-        "say so: `karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
+        f"{held}, none of them an assistant by name: {some_of(named, most=6)}; only if one is the "
+        "agent, say so: `karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
     )
 
 

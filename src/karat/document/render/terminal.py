@@ -167,24 +167,24 @@ class _Page:
             formats.width(formats.excerpt(answer.condition, 24)) for answer in low.answers
         )
         for answer in low.answers:
-            yield self.styled(self.low_answer(answer, longest), "dim")
+            for line in self.low_answer(answer, longest):
+                yield self.styled(line, "dim")
 
-    def low_answer(self, answer: LowAnswer, longest: int) -> str:
+    def low_answer(self, answer: LowAnswer, longest: int) -> Iterator[str]:
         name = formats.excerpt(answer.condition, 24)
-        start = f"    {name}{' ' * (longest - formats.width(name))}  {_line(answer.score)}  "
+        start = f"    {name}{' ' * (longest - formats.width(name))}  {_line(answer.score)}"
         if answer.claims:
             end = f"  [{formats.plural(len(answer.claims), 'unverified claim')}]"
         else:
             end = ""
 
         words = answer.reason or (f"answered: {answer.answer}" if answer.answer else "")
-        return (
-            start
-            + formats.excerpt(
-                words, max(self._width - formats.width(start) - formats.width(end), 8)
-            )
-            + end
-        )
+        room = self._width - formats.width(start) - 2 - formats.width(end)
+        if not words or room >= _NARROWEST:
+            yield f"{start}  {formats.excerpt(words, max(room, 1))}{end}"
+        else:
+            yield start + end
+            yield f"      {formats.excerpt(words, self._width - 6)}"
 
     def table(self, table: Table) -> Iterator[str]:
         kept = self.fitting(table)

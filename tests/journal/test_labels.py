@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 from tests.analysis.journals import table
 
 from karat.errors import BadRun
-from karat.journal import Label, Labels, RunFolder, add_label, labels_path, read_labels
+from karat.journal import Label, Labels, RunFolder, add_label, labels_path, read_labels, verify
 
 
 @pytest.fixture
@@ -187,3 +188,34 @@ def test_a_folder_in_its_place_is_no_file_of_labels(run):
 def test_half_a_surrogate_pair_is_mended(run):
     add_label(run, label(note="a \ud800 b"))
     assert read_labels(run).of("t1")[0].note == "a \ufffd b"
+
+
+def test_a_changed_label_does_not_count_and_is_named_by_its_line(run):
+    add_label(run, label(note="first"))
+    add_label(run, label("bob", note="second"))
+    path = labels_path(run)
+    path.write_bytes(path.read_bytes().replace(b"first", b"other").replace(b"\n", b"\r\n\n", 1))
+    found = read_labels(run)
+    assert found.newest == {"t1": (label("bob", note="second"),)}
+    assert found.damaged_lines == (3,)
+    damages = verify(run.path).damages
+    assert [(damage.line, damage.remedy.partition(":")[0]) for damage in damages] == [(3, "delete the line")]
+
+
+def test_labels_of_another_run_are_damage(run):
+    labels_path(run).write_bytes(b'{"event":"head","format":1,"run":"other"}\n')
+    (damage,) = verify(run.path).damages
+    assert (damage.file, damage.line, damage.remedy) == ("labels.jsonl", None, "restore it from a copy")
+
+
+def test_a_label_that_does_not_fit_on_the_disk_leaves_the_others_as_they_were(run):
+    add_label(run, label(note="whole"))
+    before = labels_path(run).read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, hard))  # the kernel's own full disk
+    try:
+        with pytest.raises(BadRun, match="the disk refused to write"):
+            add_label(run, label("bob", note="long " * 100))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert labels_path(run).read_bytes() == before

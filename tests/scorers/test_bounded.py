@@ -13,7 +13,8 @@ import pytest
 from karat.errors import BadOption, JudgeFault
 from karat.records import Answer, Reply, Sample, Turn
 from karat.scorers import ScorerSetting
-from karat.scorers.json_schema import JsonSchema
+from karat.scorers._child import Child, read_schema, short_json
+from karat.scorers.json_schema import JsonSchema, unfenced
 from karat.scorers.regex import Regex
 
 PERSON = {"type": "object", "required": ["name"], "properties": {"age": {"type": "integer", "minimum": 0}}}
@@ -110,6 +111,75 @@ def test_the_process_ends_when_its_parent_is_killed_and_sees_no_secret(tmp_path)
 def test_a_bad_pattern_is_refused_before_anything_runs(pattern, message):
     with pytest.raises(pydantic.ValidationError, match=message):
         Regex.Options(pattern=pattern)
+
+
+def test_a_pattern_of_10_000_characters_is_taken():
+    assert Regex.Options(pattern="a" * 10_000).pattern == "a" * 10_000
+
+
+@pytest.mark.parametrize(("pattern", "bad"), [(["a", "("], "is not a regular"), ([], "must not be empty")])
+def test_each_of_several_patterns_is_read(pattern, bad):
+    with pytest.raises(pydantic.ValidationError, match=bad):
+        Regex.Options(pattern=pattern)
+
+
+@pytest.mark.parametrize(("characters", "value"), [(3, True), (4, None)])
+def test_an_answer_may_be_as_long_as_the_limit(judge, characters, value):
+    assert judge(Regex, None, "a" * characters, pattern="a", max_characters=3) is value
+    scorer = JsonSchema(JsonSchema.Options(schema=True, max_characters=3))
+    verdict = say(scorer, "1" * characters)
+    assert verdict.values == {"json_schema": value}
+    assert verdict.reasons == ({} if value else {"json_schema": "is longer than 3 characters"})
+    scorer.close()
+
+
+def test_a_process_that_crashes_is_a_fault_and_is_replaced():
+    child = Child("def ask(q): return [1, q][q['at']]", {}, seconds=5)
+    for _ in range(2):
+        with pytest.raises(JudgeFault, match="scorer_crash: the process that scores ended with code 1"):
+            child.ask({"at": 2})
+        assert child.ask({"at": 0}) == 1
+    child.close()
+    assert child.ask({"at": 0}) == 1, "asking again starts another"
+    child.close()
+
+
+def test_a_schema_file_of_a_million_bytes_is_read_and_a_larger_one_is_not(tmp_path):
+    file = tmp_path / "large.json"
+    for size, read in ((1_000_000, True), (1_000_001, False)):
+        file.write_text("{}" + " " * (size - 2), encoding="utf-8")
+        if read:
+            assert read_schema("large.json", tmp_path) == {}
+        else:
+            with pytest.raises(BadOption, match=r"schema: large\.json is larger than 1000000 bytes"):
+                read_schema("large.json", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("no fence", "no fence"),
+        ("```json\n{}\n```", "{}\n"),
+        ("```\n{}\n``` and ```\n[]\n```", "{}\n"),
+        ("```json\n{}", "```json\n{}"),
+        ("``` {} ```", "``` {} ```"),
+    ],
+)
+def test_the_first_code_fence_is_read(text, inside):
+    assert unfenced(text) == inside
+
+
+def test_a_fence_is_text_where_it_is_not_to_be_read():
+    scorer = JsonSchema(JsonSchema.Options(schema=True, fence=False))
+    assert say(scorer, "```\n1\n```").values == {"json_schema": False}
+    scorer.close()
+
+
+@pytest.mark.parametrize(("value", "length"), [("a" * 118, 120), ("a" * 119, 120), ({"a": 1}, 8)])
+def test_a_value_in_a_reason_is_short(value, length):
+    text = short_json(value)
+    assert len(text) == length
+    assert text.endswith("…") == (value == "a" * 119)
 
 
 @pytest.mark.parametrize(

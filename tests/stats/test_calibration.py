@@ -254,3 +254,11 @@ def test_a_stratum_that_nobody_read_is_said():
     alone = calibrate([1, 1, 2, 2, 2], [1, 1, 2, N, N], strata=[1, 1, 2, 2, 2]).corrected
     assert (math.isfinite(alone.value), math.isnan(alone.se)) == (True, True)
     assert "one answer of a stratum" in alone.reason
+
+
+def test_a_share_that_cannot_be_compared_between_scores_is_not_refused():
+    """1 of 49 is not 49 · 1/49 in floating point, and one group of scores has nothing to differ from."""
+    judge, human = [1] * 25 + [2] * 24, [1] + [N] * 48
+    found = calibrate(judge, human).corrected
+    assert found.value == pytest.approx(1 + 24 / 48)
+    assert found.reason == "both scored only one question, so no interval"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import stats
+from karat.stats.intervals import too_few_clusters
 
 SLEEP = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]  # Cushny and Peebles (1905), in Student (1908)
 
@@ -242,3 +243,69 @@ def test_every_public_name_is_there_and_unknown_ones_are_not():
     assert set(stats.__all__) <= set(dir(stats))
     with pytest.raises(AttributeError, match="no attribute 'median'"):
         _ = stats.median
+
+
+@pytest.mark.parametrize("kind", ["CR0", "CR1", "CR2", "CR3", "two"])
+def test_an_error_between_clusters_needs_two_of_them_and_every_value(kind):
+    def over(values, clusters):
+        second = range(len(values)) if kind == "two" else None
+        return stats.clustered_se(values, clusters, kind="CR2" if kind == "two" else kind, second=second)
+
+    alone = over([1, 2], [1, 1])
+    assert (alone.value, alone.n, alone.reason) == (1.5, 1, "only one cluster, so no interval")
+    nothing = over([], [])
+    assert (nothing.n, nothing.observations, nothing.reason) == (0, 0, "no values")
+    missing = over([1.0, math.nan], [1, 2])
+    assert (missing.observations, missing.reason) == (2, "1 of 2 values are missing")
+    assert math.isnan(missing.value)
+    assert all(math.isnan(found.se) for found in (alone, nothing, missing))
+
+
+def test_cr1_and_cr3_weigh_up_cr0():
+    """CR1: by √(n / (n - 1)); CR3: each cluster by 1 / (1 - its share of the values)."""
+    values, clusters = [1, 0, 1, 1, 0, 0], [1, 1, 2, 2, 3, 3]
+    plain, one, three = (stats.clustered_se(values, clusters, kind=kind) for kind in ("CR0", "CR1", "CR3"))
+    assert one.se == pytest.approx(plain.se * math.sqrt(3 / 2))
+    assert three.se == pytest.approx(plain.se * 3 / 2)
+    assert (plain.df, one.df, three.df) == (2, 2, 2)
+    assert plain.reason is None, "no cluster holds more than half"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "df", "reason"),
+    [
+        (5, 4.0, None),
+        (4, 9.0, "4 clusters: a verdict needs at least 5"),
+        (1, 0.0, "1 cluster: a verdict needs at least 5"),
+        (5, 3.9, "5 clusters of very unequal size count as few: 3.9 degrees of freedom, a verdict needs 4"),
+    ],
+)
+def test_few_clusters_give_no_verdict(clusters, df, reason):
+    assert too_few_clusters(clusters, df) == reason
+
+
+def test_over_exactly_these_questions_only_repetitions_vary():
+    """Two questions with variances of their means of 1/2 · 2/2 and 0."""
+    found = stats.mean_interval([0, 2, 5, 5], [1, 1, 2, 2], scope="fixed")
+    assert (found.value, found.se, found.df, found.n) == (3, 0.5, 1, 2)
+    assert found.method == "t, these questions"
+
+
+@pytest.mark.parametrize(
+    ("values", "clusters", "value", "reason"),
+    [
+        ([1, 2, 3], [1, 1, 2], 2.25, "1 of 2 questions were answered once: their spread is not known"),
+        ([1, None, 3, 3], [1, 1, 2, 2], math.nan, "1 of 4 values are missing"),
+        ([], [], math.nan, "no values"),
+    ],
+)
+def test_questions_without_a_spread_of_their_own_have_no_interval(values, clusters, value, reason):
+    found = stats.mean_interval(values, clusters, scope="fixed")
+    assert found.value == pytest.approx(value, nan_ok=True)
+    assert (math.isnan(found.se), math.isnan(found.low), found.reason) == (True, True, reason)
+
+
+def test_answers_that_never_differ_are_a_point_over_these_questions():
+    found = stats.mean_interval([1, 1, 3, 3], [1, 1, 2, 2], scope="fixed")
+    assert (found.low, found.value, found.high, found.se) == (2, 2, 2, 0)
+    assert found.reason == "answers to one question never differ: the interval is a point"

@@ -164,3 +164,37 @@ def test_the_gap_between_different_conversations_adds_the_variances():
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError, match=r".+"):
         wrong()
+
+
+def test_a_gap_of_a_side_that_has_no_interval_has_none_and_says_why():
+    found = ratio_gap(sums([[1, 0], [1, 1]]), sums([[1]]))
+    assert (found.value, found.n, found.observations) == (0.25, 3, 5)
+    assert math.isnan(found.se)
+    assert found.reason == "only one cluster, so no interval"
+
+
+def test_the_gap_of_two_rates_without_spread_is_a_point():
+    found = ratio_gap(sums([[0, 1], [0, 1]]), sums([[1], [1], [1]]))
+    assert (found.low, found.value, found.high, found.se, found.df) == (0.5, 0.5, 0.5, 0, 3)
+
+
+def test_the_gap_has_the_degrees_of_freedom_of_welch():
+    a, b = sums([[1, 0], [1, 1, 1], [0]]), sums([[0, 0], [1], [0, 1], [1]])
+    one, two = (ratio_interval(side, share=False).interval for side in (a, b))
+    welch = (one.se**2 + two.se**2) ** 2 / (one.se**4 / one.df + two.se**4 / two.df)
+    assert ratio_gap(a, b).df == pytest.approx(welch)
+
+
+def test_weights_and_squares_are_of_each_cluster():
+    kept = Sums.of([1, 2, 3], [2, 0, 4], squares=[1, 4, 9], weights=[1, 1, 0])
+    assert kept.there.tolist() == [True, False, False]
+    some = kept.only(np.array([True, False, True]))
+    assert [some.totals.tolist(), some.counts.tolist(), some.squares.tolist(), some.weights.tolist()] == [
+        [1, 3],
+        [2, 4],
+        [1, 9],
+        [1, 0],
+    ]
+    assert kept.means.tolist() == pytest.approx([0.5, math.nan, 0.75], nan_ok=True)
+    with pytest.raises(ValueError, match="must be as many as totals"):
+        Sums.of([1, 2], [1, 2], squares=[1])

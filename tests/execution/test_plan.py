@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.execution.plan import Plan, end_of_id, id_of
+from karat.execution.plan import Plan, Shard, end_of_id, id_of
 from karat.records import AgentSpec, Condition, Gate, Sample, Turn
 
 SAMPLE = Sample(id="s", position=0, digest="content", turns=(Turn(question="q"),))
@@ -73,3 +73,30 @@ def test_a_plan_counts_and_finds_its_trials(samples: int, conditions: int, repet
     assert [whole[index] for index in range(len(whole))] == trials
     assert [trial.index for trial in trials] == list(range(len(whole)))
     assert [trial.condition.name for trial in trials[:conditions]] == [str(number) for number in range(conditions)]
+
+
+def test_shards_divide_the_trials_of_each_condition_and_keep_their_places() -> None:
+    samples: list[Sample] = [change(SAMPLE, id=str(number)) for number in range(30)]  # type: ignore[misc]
+    conditions: list[Condition] = [change(CONDITION, name=name) for name in "ab"]  # type: ignore[misc]
+    whole = list(Plan(samples, conditions, 2))
+    shards = [Plan(samples, conditions, 2, Shard(number, 3)) for number in (1, 2, 3)]
+    assert sorted((trial for shard in shards for trial in shard), key=lambda trial: trial.index) == whole
+    for shard in shards:
+        assert sum(shard.counts().values()) == len(shard) == len(list(shard))
+        assert shard.counts()["a"] == sum(trial.condition.name == "a" for trial in shard)
+        assert list(shard.with_conditions(conditions)) == list(shard)
+    assert Plan(samples, conditions, 2).counts() == {"a": 60, "b": 60}
+    assert Plan([], conditions, 2, Shard(1, 3)).counts() == {"a": 0, "b": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "shard"), [("1/1", Shard(1, 1)), ("2/4", Shard(2, 4)), ("9/999999", Shard(9, 999999))]
+)
+def test_a_shard_is_written_as_it_is_read(text: str, shard: Shard) -> None:
+    assert (Shard.parse(text), str(shard)) == (shard, text)
+
+
+def test_a_trial_has_a_seed_of_its_own_that_its_id_begins_with() -> None:
+    (trial,) = Plan([SAMPLE], [CONDITION], 1)
+    assert trial.id == "8cfc9b37e08246be609c051d"
+    assert trial.seed == 0x8CFC9B37

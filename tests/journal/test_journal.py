@@ -11,6 +11,7 @@ import os
 import queue
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -659,3 +660,29 @@ def test_a_lock_whose_holder_left_no_note_is_held_by_somebody(tmp_path: Path) ->
     assert lock.held()
     lock.release(lines=3)
     assert (lock.held(), lock.lines_left()) == (False, 3)
+
+
+def test_a_lock_that_is_no_file_of_the_run_is_named_and_not_taken(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path)
+    assert not lock.held(), "there is none yet"
+    (tmp_path / "journal.lock").symlink_to(tmp_path / "elsewhere")
+    for act in (lock.held, lock.acquire):
+        with pytest.raises(BadRun, match=r"journal\.lock: is a (symbolic )?link"):
+            act()
+    (tmp_path / "journal.lock").unlink()
+    os.mkfifo(tmp_path / "journal.lock")
+    for act in (lock.held, lock.acquire):
+        with pytest.raises(BadRun, match=r"journal\.lock: is .*not a regular file"):
+            act()
+    assert (lock.holder(), lock.lines_left()) == (None, None)
+
+
+def test_a_lock_names_its_holder_until_it_is_released_in_order(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path)
+    with lock:
+        holder = RunLock(tmp_path).holder()
+        assert holder is not None
+        assert (holder.pid, holder.host) == (os.getpid(), socket.gethostname())
+        assert lock.lines_left() is None
+    assert (lock.holder(), lock.held(), lock.lines_left()) == (None, False, None)
+    lock.release()

@@ -347,6 +347,17 @@ def test_a_run_of_a_newer_karat_is_not_called_damaged(script: Script):
         verify(run.path)
 
 
+@pytest.mark.parametrize(("written", "read"), [(1, True), (2, False), (3, False)])
+def test_only_a_run_json_from_before_checksums_may_lack_its_own(tmp_path: Path, written: int, read: bool):
+    run = Script(tmp_path / "run", format=written).end()
+    (run.path / "run.json").write_bytes(msgspec.json.encode(run.info))
+    if read:
+        assert RunFolder.open(run.path).info == run.info
+    else:
+        with pytest.raises(BadRun, match=r"run.json is damaged \(it has no checksum\); restore it from a copy"):
+            RunFolder.open(run.path)
+
+
 def test_a_folder_that_holds_no_run_is_not_verified(tmp_path: Path):
     with pytest.raises(BadRun, match="is not a run folder"):
         verify(tmp_path)

@@ -84,9 +84,7 @@ def _share_or_count(value: float) -> float:
 def _web_address(url: str) -> str:
     try:
         parts = urlsplit(url)
-        usable = (
-            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-        )
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import karat
@@ -25,6 +26,7 @@ from karat.analysis.thresholds import parse_threshold
 from karat.config import load
 from karat.errors import BadExperiment, BadOption, ResumeRefused
 from karat.execution import Outcome, RunStatus, Selection
+from karat.execution.stopping import stops_when
 from karat.journal import Decided, Head, Horizon, RunFolder, verify
 from karat.records import Answer, Failure, Score
 
@@ -381,3 +383,62 @@ def test_the_report_shows_the_interval_of_the_look_and_says_that_it_stopped(expe
         else:
             assert "not run: decided" in out
             assert "9 to 12 %" in " ".join(out.split())
+
+
+HORIZON = Horizon(
+    questions=30, order="o", seed=0, repetitions=1, pairs=(("a", "b"),), metric="quality", scorer="s", scoring="x",
+    alpha=0.05,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "early, from 20 of 30 questions on: once quality of the 2 conditions is shown to differ (alpha 0.05)"),
+        (
+            {"pairs": (("a", "b"), ("a", "c")), "alpha": 0.1},
+            "quality of the 3 conditions is shown to differ (alpha 0.1)",
+        ),
+        ({"margin": 0.25}, "is shown to differ, or surely differs by less than 0.25 (alpha 0.05)"),
+        ({"questions": 20}, "asks all 20 questions: nothing is decided early with 20 or fewer"),
+        ({"questions": 21}, "may stop early, from 20 of 21 questions on"),
+        ({"clusters": 20}, "asks all 20 clusters (30 questions): nothing is decided early with 20 or fewer"),
+        ({"clusters": 21}, "may stop early, from 20 of 21 clusters (30 questions) on"),
+    ],
+)
+def test_a_run_says_when_it_may_stop(changes: dict[str, Any], says: str) -> None:
+    told = stops_when(msgspec.structs.replace(HORIZON, **changes))
+    assert told is not None
+    assert says in told
+
+
+def test_a_run_that_asks_everything_says_nothing_of_stopping() -> None:
+    assert stops_when(None) is None
+
+
+@pytest.mark.parametrize(
+    ("sections", "selection", "says"),
+    [
+        ({}, Selection(conditions=("b",)), "needs two conditions to compare, 'b' alone is selected"),
+        ({"scorers": [], "execution": stop()}, None, "no scorer measures 'quality': the experiment names none"),
+    ],
+)
+def test_a_run_that_could_not_decide_anything_is_refused(
+    experiment: Write, run: Run, sections: dict[str, Any], selection: Selection | None, says: str
+) -> None:
+    file = experiment(AGENT, **{"questions": 3, "conditions": ALIKE, "execution": stop(), **sections})
+    with pytest.raises(BadOption) as refused:
+        run(file, selection=selection)
+    assert says in str(refused.value)
+
+
+def test_a_metric_of_two_scorers_is_named_with_its_scorer(experiment: Write, run: Run, tmp_path: Path) -> None:
+    module = f"agent_of_{tmp_path.name.replace('-', '_')}"
+    both = [{"type": f"{module}:Scorer", "name": name} for name in ("one", "two")]
+    plan = {"questions": 3, "conditions": ALIKE, "scorers": both}
+    with pytest.raises(BadOption, match=r"'quality' is measured by 2 scorers: write one\.quality or two\.quality"):
+        run(experiment(AGENT, **plan, execution=stop()))
+    outcome = run(experiment(AGENT, **plan, execution=stop(metric="two.quality"), baseline="b"))
+    _, horizon, *_ = outcome.run.events()
+    assert isinstance(horizon, Horizon)
+    assert (horizon.scorer, horizon.metric, horizon.pairs) == ("two", "quality", (("b", "a"),))

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from karat.errors import BadOption, ResumeRefused
-from karat.execution import Outcome, RunStatus, Selection
-from karat.journal import Attempt, End, Head, Resume, RunFolder
+from karat.execution import Outcome, RunStatus, Selection, Shard
+from karat.journal import Attempt, Codec, End, Head, Resume, RunFolder
 from karat.records import Answer, Failure, Score
 
 PLAIN = "def query(user_query, system_prompt, mcp_servers):\n    return user_query.replace('q', 'a')\n"
@@ -457,3 +458,90 @@ def test_a_status_that_expects_nothing_yet_counts_nothing() -> None:
     assert (status.planned, status.before, status.conditions["b"].before) == (12, 2, 0)
     status.spares(["a"])
     assert (status.planned, status.conditions["a"].planned) == (8, 2)
+
+
+def test_a_run_shows_how_its_first_row_was_read_unless_the_answers_are_made_already(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    def remarks(**sections: Any) -> list[str]:
+        status, said = RunStatus(), list[str]()
+        status.on_remark = said.append
+        run(experiment("def query(q): return q", **sections), status=status)
+        return said
+
+    assert remarks() == ["first row:\n  question   q0  [question]\n  golden     a0  [answer]"]
+    (tmp_path / "answers.jsonl").write_text('{"id": "0", "answer": "a0"}\n')
+    assert remarks(agent={"type": "replay", "path": "answers.jsonl"}, questions=1) == []
+
+
+def test_what_a_run_must_say_of_its_agents_is_kept_in_it(experiment: Write, run: Run) -> None:
+    outcome = run(experiment("def query(q): return q", questions=1))
+    assert outcome.run.info.source == {
+        "notes": "conditions 'a', 'b' cannot differ: they differ in system_prompt alone, "
+        "and query(q) takes no system_prompt"
+    }
+
+
+def test_an_agent_that_leaves_the_working_directory_is_brought_back(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    code = f"""
+import os
+def query(user_query, system_prompt, mcp_servers):
+    os.chdir({str(tmp_path / "elsewhere")!r})
+    return "x"
+"""
+    here = Path.cwd()
+    status = RunStatus()
+    outcome = run(experiment(code, questions=1), status=status)
+    assert Path.cwd() == here
+    assert status.notices == [f"the agent changed the working directory; it is {here} again"]
+    assert outcome.run.status() == "done"
+
+
+def test_a_shard_is_resumed_as_the_shard_that_it_is(experiment: Write, run: Run) -> None:
+    file = experiment(PLAIN)
+    first = run(file, selection=Selection(shard=Shard(1, 2)))
+    assert first.run.info.shard == "1/2"
+    with pytest.raises(ResumeRefused, match="it is shard 1/2"):
+        run(file, resume=first.run.path, selection=Selection(shard=Shard(2, 2)))
+    same = run(file, resume=first.run.path, selection=Selection(shard=Shard(1, 2)))
+    assert len(list(same.run.events_of(Answer))) == len(list(first.run.events_of(Answer)))
+    whole = run(file)
+    with pytest.raises(ResumeRefused, match="it is no shard, but the whole experiment"):
+        run(file, resume=whole.run.path, selection=Selection(shard=Shard(1, 2)))
+
+
+def test_a_rehearsal_is_not_continued_as_a_run(experiment: Write, run: Run) -> None:
+    outcome = run(experiment(PLAIN, questions=1))
+    info = structs.replace(outcome.run.info, rehearsed=True)
+    (outcome.run.path / "run.json").write_bytes(Codec().line(info))
+    with pytest.raises(ResumeRefused, match="it is a rehearsal, in which scripts played the models"):
+        run(experiment(PLAIN, questions=1), resume=outcome.run.path)
+
+
+def test_many_samples_that_changed_are_named_in_part(experiment: Write, run: Run) -> None:
+    file = experiment(PLAIN, questions=8)
+    outcome = run(file)
+    rows = [{"question": f"q{number}", "answer": "changed"} for number in range(7)]
+    file.with_name("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ResumeRefused) as refused:
+        run(file, resume=outcome.run.path)
+    changed, gone = refused.value.changes
+    assert changed == (
+        "the dataset changed in samples '0', '1', '2', '3', '4' and 2 more: what is asked, golden answer or materials "
+        "differ"
+    )
+    assert gone == "the dataset no longer has sample '7'"
+
+
+def test_a_condition_whose_agent_changed_says_in_which_option(experiment: Write, run: Run) -> None:
+    def agent(**options: Any) -> Path:
+        return experiment(agent={"type": "floor", **options}, conditions={"a": {}}, questions=1)
+
+    outcome = run(agent())
+    changed = agent(obey_length=False)
+    with pytest.raises(ResumeRefused) as refused:
+        run(changed, resume=outcome.run.path)
+    assert [*refused.value.changes] == ["the agent of condition 'a' changed: agent.obey_length was True, is False"]

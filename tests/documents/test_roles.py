@@ -59,7 +59,7 @@ Q = {"question": "question"}
         (table("question golden reference", "{}?", "a{}", "b{}"), [QG, Q | {"golden": "reference"}]),
         (
             [{"question": "A?", "golden": {"x": "1", "y": "2"}}],
-            [Q | {"golden": path} for path in ("golden.x", "golden.y", "golden")],
+            [Q | {"golden": path} for path in ("golden", "golden.x", "golden.y")],
         ),
         # questions
         (

@@ -459,7 +459,7 @@ def test_a_span_of_the_answer_is_golden_beside_ids(tmp_path):
     row = {"question": "Who?", "answer_span": "Ann", "gold_block_ids": ["b1", "b2"]}
     assert turn(tmp_path, row) == ("Who?", "Ann")
     row = {"question": "Who?", "relevant_ids": "1|2"}
-    assert "golden: relevant_ids, criterion: null}  # ids, as of documents" in refused(tmp_path, row)
+    assert "golden: relevant_ids, criterion: null}  # documents to retrieve" in refused(tmp_path, row)
 
 
 def test_a_table_of_numbers_is_called_one(tmp_path):

@@ -135,8 +135,7 @@ class Candidates:
             return False
         for path, column in self.free.items():
             labels = column.texts == column.filled and all(map(_LABEL.fullmatch, column.values))
-            again = 1 < len(column.values) <= column.filled / 2
-            if joined(path) == "prompt" and labels and again:
+            if joined(path) == "prompt" and labels and column.repeats:
                 return True
 
         return False

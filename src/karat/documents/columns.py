@@ -151,6 +151,11 @@ class Column(msgspec.Struct):
         return self.filled == self.rows > 1 and len(self.values) == 1 and not self.lists
 
     @property
+    def repeats(self) -> bool:
+        """Whether each value is, on average, in several rows."""
+        return 1 < len(self.values) <= self.filled / 2
+
+    @property
     def mean_length(self) -> float:
         return self.characters / max(self.texts + self.numbers + self.flags, 1)
 

@@ -108,7 +108,7 @@ def _in_dataset(
     if len(exact) > 1:
         whole = {path.rpartition(".")[0] for path in exact if "." in path}
         some = exact[: SHOWN - 2] if whole else exact
-        return [{"golden": (path,)} for path in (*some, *sorted(whole))]
+        return [{"golden": (path,)} for path in (*sorted(whole), *some)]
 
     if agents:
         return _beside_agents(file, agents, weak, shapes)

@@ -142,6 +142,8 @@ _IN_ENGLISH = {
     **dict.fromkeys(("intención", "intencion", "intenção", "intencao", "absicht"), "intent"),
     **dict.fromkeys(("palavraschave", "palabrasclave", "motsclés", "motscles"), "keywords"),
     **dict.fromkeys(("schlüsselwörter", "stichwörter", "关键词"), "keywords"),
+    **dict.fromkeys(("kaynak", "fuente", "fonte", "quelle", "источник", "来源", "出典"), "source"),
+    **dict.fromkeys(("documento", "dokument", "belge", "документ", "文档", "文書"), "document"),
     "tipo": "type",
     "msg": "message",
 }
@@ -198,6 +200,11 @@ _FILLERS |= word_set(
     "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
 )
 _ENDS_OF_IDS = word_set("id ids url urls score type length count number")
+_DOCUMENTS = word_set(
+    """id ids doc docs document documents source sources file files filename page pages slug slugs
+    url urls link links chunk chunks passage passages citation citations section sections article
+    articles"""
+)
 _OF_NUMBERS = word_set("unit units currency tolerance precision")
 _ABOUT_IT = word_set(
     """id type mode kind number category count system judge sub template lang language hint topic
@@ -391,6 +398,8 @@ _PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
 _STATED = word_set(_EXACT["criterion"]) - {"keywords", "testlist"}  # may describe the question
 _CALLS_FOR = _FORBIDS | word_set("expected expect must should required")
 _CONTAINS = word_set("contains contain")
+_HOW_MANY = word_set("any all of one")
+"""Words that say how many of several must hold."""
 _FORBIDS_TERMS = word_set("negative excluded exclude contamination blacklist blacklisted")
 """Words that forbid what follows if these are terms."""
 _BY_END = {
@@ -512,6 +521,8 @@ def criterion_type(path: str) -> str | None:
     above = words_of(last_part(path.rpartition(".")[0]))
     if above and above[-1] in _ASSERTED:  # `expect: {contains: …, not_contains: …}`
         words = ("expect", *words)
+    alternatives = "any" in words
+    words = tuple(word for word in words if word not in _HOW_MANY)
     if not words:
         return None
     if "".join(words) in _STATED:
@@ -526,6 +537,8 @@ def criterion_type(path: str) -> str | None:
     if forbids:
         measured = words[-1] in _ENDS_OF_IDS | _ABOUT_IT
         return None if measured else f"not-{plain or 'judge'}"
+    if alternatives and plain == "icontains":
+        plain = "icontains-any"
     return plain if demands else None
 
 
@@ -596,7 +609,7 @@ def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
-    if words[-1] in ("answer", "output", "response") and len(words) == 2:
+    if words[-1] in ("answer", "answers", "output", "response") and len(words) == 2:
         return Meaning("golden", weak=True)
     if len(words) == 2 and words[0] == "answer" and words[1] in _OF_AN_ANSWER:
         return Meaning("golden", weak=True)
@@ -618,6 +631,16 @@ def _identifier(words: tuple[str, ...]) -> Meaning | None:
 def is_gold(words: Collection[str]) -> bool:
     """Whether words of a name say that it holds what is right."""
     return bool(_GOLD & {*words})
+
+
+def names_documents(path: str) -> bool:
+    """Whether a name is of what an answer is found in, or of its id.
+
+    >>> names_documents("expected_doc"), names_documents("relevantIds"), names_documents("answer")
+    (True, True, False)
+    """
+    words = _demand_first(words_of(last_part(path)))
+    return bool(words) and words[-1] in _DOCUMENTS
 
 
 def is_score_name(path: str) -> bool:

@@ -12,6 +12,7 @@ from karat.documents.sentences import FEW_ROWS, sentences
 
 _HEADINGS = word_set("title subject headline")
 _BODIES = word_set("description body text content message")
+_NAMES = _HEADINGS | {"name"}
 _CLASSES = word_set("category class label labels")
 
 
@@ -110,7 +111,9 @@ def _differs(file: Candidates, path: str) -> bool:
     return column.is_text and differs and not column.is_hashed
 
 
-def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) -> None:
+def add_texts(
+    file: Candidates, shapes: Roles, goldens: list[Taken], questions: list[Taken]
+) -> None:
     """Offers text columns for a role that no name speaks of: to choose from, never to take."""
     texts = file.texts()
     if not questions and not file.named.get("question"):
@@ -134,6 +137,9 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
         offers = [path for path in may_ask if path not in used]
         questions += [{"question": paths} for paths in _bodies(offers)]
         questions += [{"question": (path,)} for path in offers]
+        heads = [path for path in file.free if joined(path) in _NAMES and _differs(file, path)]
+        if heads and offers and not _bodies(offers):
+            questions.append({"question": (heads[0], offers[0])})
         file.unsure = True
     elif questions and not goldens and file.door == "dataset":
         used = {path for question in questions for path in question.get("question", ())}
@@ -143,6 +149,7 @@ def add_texts(file: Candidates, goldens: list[Taken], questions: list[Taken]) ->
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
         offers += [path for path in file.free if _is_label(file, path) and path not in used]
+        offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
         goldens += [{"golden": (path,)} for path in dict.fromkeys(offers)]
         goldens.append({})
         file.unsure = True

@@ -90,7 +90,7 @@ def _result(file: Candidates) -> Reading | Undecided:
     questions = questions_of(
         file, {*first.get("golden", ())}, shapes, answers={*first.get("answer", ())}
     )
-    add_texts(file, goldens, questions)
+    add_texts(file, shapes, goldens, questions)
     readings = []
     for question in questions:
         for golden in goldens:

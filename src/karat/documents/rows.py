@@ -181,13 +181,19 @@ def read_rows(
 
 
 def left_out(
-    path: Path, faults: Sequence[Fault], *, skip: bool, unit: str, setting: str = "dataset.skip"
+    path: Path,
+    faults: Sequence[Fault],
+    *,
+    skip: bool,
+    unit: str,
+    setting: str = "dataset.skip",
+    besides: str = "",
 ) -> str | None:
     """What was left out, as a sentence; None: nothing. Raises BadDataset with the faults, unless
     `skip`.
 
     A fault that is not of a row is never skipped. `setting`: the key in an experiment that makes
-    `skip` true.
+    `skip` true. `besides`: a sentence with another remedy.
     """
     if not faults:
         return None
@@ -199,6 +205,8 @@ def left_out(
             f"To leave such rows out, set `{setting}: unreadable` (on the command line: "
             f"--skip-unreadable)."
         )
+        if besides:
+            remedy += f"\n{besides}"
         raise BadDataset(shown(path), faults, remedy=remedy if of_rows else "")
 
     places = dict.fromkeys(fault.place for fault in faults)

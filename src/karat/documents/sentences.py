@@ -19,6 +19,7 @@ _ASIDE = word_set(
     """metadata additionalmetadata meta config usage extra info annotations annotation scores
     metrics params parameters settings context contexts evidence"""
 )
+_REMARKS = (("note",), ("notes",), ("comment",), ("comments",), ("remark",), ("remarks",))
 _SAYS_LITTLE = frozenset(
     {"metadata", "cluster", "condition", "turn", "context", "id", *ADDED.identifying}
 )
@@ -57,6 +58,8 @@ def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:
         said = {meaning.role for meaning in known if not meaning.weak}
         inside = is_aside(path) or path.count(".") > 1
         if not said <= may_be or inside or not column.is_text:
+            continue
+        if role == "golden" and words_of(path)[-1:] in _REMARKS:
             continue
         if 2 * column.filled < column.rows or column.mean_length < _SENTENCE:
             continue

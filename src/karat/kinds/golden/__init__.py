@@ -73,6 +73,8 @@ class Golden(Kind):
         choices_from: Literal[0, 1] | None = None
         # what a list of golden answers means; null: as its name says (`answers`: any of them)
         several: Literal["any", "all"] | None = None
+        # what an empty golden answer means: it is right to decline; null: that it is missing
+        empty: Literal["declines"] | None = None
         # the column with the sample's id; null: the position in the file, from 0, as text
         id_key: Key | None = None
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
@@ -135,9 +137,10 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
+            besides = _OR_DECLINES if self._without_golden(faults) else ""
             if not skip:
                 faults = self._as_one(faults)
-            skipped = left_out(path, faults, skip=skip, unit=rows.unit)
+            skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
             which = error.faults[0].place in ("dataset.split", "dataset.sheet")
@@ -176,17 +179,23 @@ class Golden(Kind):
         """The faults of rows without a golden answer as one, which says what these have in
         common.
         """
-        if self._reader is None:
+        of_empty = self._without_golden(faults)
+        if self._reader is None or len(of_empty) < 2:
             return faults
-        golden = self._reader.reading.one("golden") or ""
-        of_empty = [fault for fault in faults if fault.message == EMPTY.format(golden)]
-        said = emptiness(self._reader.rows, golden) if len(of_empty) > 1 else None
+        said = emptiness(self._reader.rows, self._reader.reading.one("golden") or "")
         if said is None:
             return faults
         whole = Fault(
             place=of_empty[0].place, message=f"{said}; fill it in, or leave these rows out"
         )
         return [whole, *(fault for fault in faults if fault not in of_empty)]
+
+    def _without_golden(self, faults: Sequence[Fault]) -> list[Fault]:
+        """The faults of rows without a golden answer."""
+        if self._reader is None:
+            return []
+        golden = self._reader.reading.one("golden") or ""
+        return [fault for fault in faults if fault.message == EMPTY.format(golden)]
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""
@@ -304,6 +313,9 @@ class Golden(Kind):
                 faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
 
         return faults, _samples_of(items)
+
+
+_OR_DECLINES = "Where it is right to decline, set `dataset.empty: declines`."
 
 
 def _samples_of(items: Sequence[forms.Item]) -> Iterator[list[Numbered]]:

@@ -65,11 +65,11 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     """The criteria in a cell, and its faults, each with its place.
 
     A text is one criterion, several if its lines are a list or if it is a JSON list, or if it has
-    semicolons or bars and is no sentence; in a list, bars part texts of which one suffices. A
-    criterion is
-    a text, or an object with `text` and perhaps `type`, `weight` (or `points`) and `dealbreaker`
-    (or `required`), or an assertion of promptfoo. A text without a type is judged, unless it is an
-    address or the column's name says otherwise. An empty cell has none.
+    semicolons or bars and is no sentence; in a list, bars part texts of which one suffices, as
+    does one of those in a list inside it. A criterion is a text, or an object with `text` and
+    perhaps `type`, `weight` (or `points`) and `dealbreaker` (or `required`), or an assertion of
+    promptfoo. A text without a type is judged, unless it is an address or the column's name says
+    otherwise. An empty cell has none.
 
     >>> [(one.type, one.text) for one in read(["Says 30 days", "https://a.example/b"])[0]]
     [('judge', 'Says 30 days'), ('url', 'https://a.example/b')]
@@ -90,6 +90,8 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     found: list[Criterion] = []
     wrong: list[str] = []
     entries = _entries(value, by_default)
+    if by_default.endswith("-any") and all(isinstance(entry, str) for entry in entries):
+        entries = [entries] if entries else []
     several = len(entries) > 1
     for place, entry in enumerate(entries):
         if several:
@@ -108,6 +110,8 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
                 kind = f"{kind}-any"
                 text = entry.replace("|", "\n")
             criteria, why = _of_object({"type": kind, "text": text}, by_default)
+        elif isinstance(entry, list) and by_default.startswith("icontains"):  # alternatives
+            criteria, why = _of_object({"type": "icontains-any", "value": entry}, by_default)
         elif isinstance(entry, Mapping):
             criteria, why = _of_object(entry, by_default)
         else:

@@ -17,14 +17,15 @@ from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
-from karat.documents.names import Role, meanings, words_of
+from karat.documents.names import Role, criterion_type, meanings, names_documents
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import plural, some_of, text_of
 from karat.kinds.golden import criteria
-from karat.layouts import laid_out, unasked
+from karat.kinds.golden.other_files import graded_documents, no_questions
+from karat.layouts import laid_out
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ Numbered = tuple[int, Sample | None, list[str]]
 """A row's number, its sample, or what is wrong with it."""
 EMPTY = "'{}' is empty; fill it in, or remove the row"
 """What is wrong with a row without a question, a golden answer or an id."""
+DECLINES = "There is no answer: it is right to say so, or to decline."
+"""The golden answer of a row that has none because it is right to decline."""
 BLOCK = 64
 """Rows that are read at once."""
 _SHORT_FORMS: Mapping[str, Role] = {
@@ -98,11 +101,9 @@ class RowReader:
         if "criterion" in named:
             self._criteria: Sequence[str] = named["criterion"]
         else:
-            others = [path for path in self._columns if path not in self._question]
-            self._criteria = criteria.columns_of(others)
-            if self._golden is not None:
-                others = [path for path in self._criteria if path != self._golden]
-                self._criteria = self._readable(others)
+            taken = {*self._question, self._golden}
+            others = [path for path in self._columns if path not in taken]
+            self._criteria = self._readable(criteria.columns_of(others))
 
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
@@ -140,6 +141,8 @@ class RowReader:
             roles = dict(reading.roles)
             if roles.get("criterion"):
                 roles["criterion"] = tuple(self._readable(roles["criterion"]))
+                if not roles["criterion"] and not roles.get("golden"):
+                    continue
             offered = Reading(roles=roles, unused=reading.unused)
             if offered not in readings:
                 readings.append(offered)
@@ -147,7 +150,8 @@ class RowReader:
         # those with which most rows can be read come first, in their order
         readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
         tried = msgspec.structs.replace(undecided, readings=tuple(readings))
-        fault = undecided_fault(tried, self._columns, self.rows.notes)
+        notes = dict.fromkeys([*self.rows.notes, *self.notes])
+        fault = undecided_fault(tried, self._columns, notes)
         answered = any("answer" in reading.roles for reading in readings)
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
         if answered or any(2 * column.messages > column.filled for column in chats):
@@ -156,12 +160,17 @@ class RowReader:
         self.readings = tuple(roles_text(reading) for reading in readings)
 
     def _readable(self, columns: Iterable[str]) -> list[str]:
-        """The columns whose cells can be read as criteria in most rows."""
+        """The columns whose cells can be read as criteria in most rows that have one."""
         readable = []
         for column in columns:
-            faults = [criteria.read(cell(row, column), column=column)[1] for row in self._first]
-            if 2 * sum(map(bool, faults)) < len(self._first):
+            values = [cell(row, column) for row in self._first]
+            filled = [value for value in values if not is_empty(value)]
+            faults = [criteria.read(value, column=column)[1] for value in filled]
+            wrong = [*filter(None, faults)]
+            if criterion_type(column) is None or 2 * len(wrong) < len(filled) or not wrong:
                 readable.append(column)
+            else:
+                self.notes.append(f"not read as criteria: {wrong[0][0]}")
 
         return readable
 
@@ -285,6 +294,12 @@ class RowReader:
             )
         elif empty and self._options.several == "all":
             self.notes.append(f"{empty}: nothing is expected there, as `{cells.NOTHING}` says")
+
+        if self._options.empty == "declines":
+            self.notes.append(
+                f"where '{golden}' is empty, it is right to decline: a judge can tell, and no "
+                "comparison of texts"
+            )
 
         column = self._columns.get(golden)
         if column is not None and 2 * column.objects > column.filled:
@@ -455,7 +470,11 @@ class RowReader:
 
         if golden is None:
             stated = any(not is_empty(cell(row, path)) for path in self._criteria)
-            if self._needs_golden and not (stated and self._criteria_suffice):
+            if stated and self._criteria_suffice:
+                return None, {}
+            if self._options.empty == "declines":
+                return DECLINES, {}
+            if self._needs_golden:
                 self._missing(row, path, "golden", wrong)
             return None, {}
 
@@ -510,14 +529,25 @@ class RowReader:
 
 
 def _as_rule(value: object, path: str) -> str:
-    """The criteria in a cell as one text, which says whether they must hold."""
+    """The criteria in a cell as one text, which says how they must hold."""
     stated, _ = criteria.read(value, column=path)
-    texts = "; ".join(criterion.text for criterion in stated)
-    if stated and all(criterion.type.startswith(criteria.NOT) for criterion in stated):
+    types = {criterion.type for criterion in stated}
+    texts = "; ".join(criterion.text.replace("\n", " | ") for criterion in stated)
+    if types and all(kind.startswith(criteria.NOT) for kind in types):
         return f"none of: {texts}"
-    if stated and all(criterion.type == "icontains" for criterion in stated):
-        return f"all of: {texts}"
+    if len(types) == 1 and (rule := _RULES.get(*types)):
+        return f"{rule}: {texts}"
+    if types == {"judge"} and len(stated) > 1:
+        return f"all of, as a judge sees it: {texts}"
     return text_of(value)
+
+
+_RULES = {
+    "icontains": "all of",
+    "icontains-any": "one of each",
+    "tool": "calls all of the tools",
+    "url": "names all of",
+}
 
 
 _SHOWN_ROLES = ("question", "golden", "choices", "distractor", "answer", "context", "id")
@@ -543,22 +573,6 @@ def _named(options: GoldenKind.Options) -> dict[Role, tuple[str, ...]]:
     return named
 
 
-def no_questions(rows: Rows, columns: Mapping[str, Column]) -> str | None:
-    """What a file without questions holds instead, as far as its columns show it; None: nothing
-    known.
-    """
-    names = {"".join(words_of(path)) for path in columns}
-    if names == {"id", "value"}:
-        held = "a list of texts" if columns["value"].lists else "one text"
-        return f"holds {held} an id, but no questions: give the file with the questions, too"
-    if {"queryid", "corpusid"} <= names:
-        return "says which documents are relevant to a question (qrels): give the questions' file"
-    filled = [column for column in columns.values() if column.filled]
-    if len(filled) > 1 and all(column.is_numeric for column in filled):
-        return f"holds nothing but numbers ({len(filled)} columns), and no questions"
-    return unasked(rows)
-
-
 def undecided_fault(
     undecided: Undecided, columns: Mapping[str, Column], notes: Iterable[str] = ()
 ) -> Fault:
@@ -580,8 +594,18 @@ def undecided_fault(
             lines[-1] += "  # nothing to compare answers with"
         elif golden in reading.roles.get("question", ()):
             lines[-1] += "  # golden: the last reply"
-        elif {*words_of(golden)[-1:]} & {"id", "ids"}:
-            lines[-1] += "  # ids, as of documents to retrieve: no answer is equal to them"
+        else:
+            remarks = _remarks(columns[golden])
+            if remarks:
+                lines[-1] += f"  # {'; '.join(remarks)}"
+
+    for path, column in columns.items():
+        keys = graded_documents(column)
+        if keys:
+            lines.append(
+                f"  '{path}' holds documents with their relevance ({', '.join(keys)}): they are "
+                "for retrieval, and karat compares no answer with them"
+            )
 
     empty = []
     for path, column in columns.items():
@@ -607,9 +631,25 @@ def undecided_fault(
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 
+def _remarks(golden: Column) -> list[str]:
+    """What must be known of a column before it is taken as golden answer."""
+    found = []
+    if names_documents(golden.path):
+        found.append("documents to retrieve: no answer is equal to their names")
+    if golden.lists and not cells.means_any(golden.path):
+        found.append("a list: add `several: any` or `several: all`")
+    empty = golden.rows - golden.filled
+    if "." not in golden.path and 0 < 2 * empty < golden.rows:
+        found.append(
+            f"empty in {empty} of {plural(golden.rows, 'row')}: add `empty: declines` if it is "
+            "right to decline there, else `skip: unreadable`"
+        )
+    return found
+
+
 _OF_A_LOG = (
-    "if an agent gave these answers, they are not what is right: `karat import chats FILE` reads "
-    "its log"
+    "if an agent gave these answers, they are not what is right: `karat import csv FILE` reads "
+    "answers in rows, `karat import chats FILE` a log"
 )
 _ASKED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
 

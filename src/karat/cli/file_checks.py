@@ -21,7 +21,7 @@ from karat.documents.understood import Understood
 from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import OUTPUT_FORMAT, clean, plural
 
-_OF_DATASETS = {".txt", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
+_OF_DATASETS = {".txt", ".md", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
 _OF_EXPERIMENTS = ("agent", "conditions", "dataset", "execution")
 
 

@@ -197,6 +197,8 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         )
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
 
+    if scan.blanks:
+        rows.notes.append(f"{plural(scan.blanks, 'line')} left out in which every cell is empty")
     if scan.headers:
         rows.notes.append(f"{plural(scan.headers, 'line')} left out that repeat the header")
     read = CsvRows(
@@ -219,6 +221,7 @@ class _Scan:
         self._rows, self._path = rows, path
         self.header: list[str] = []
         self.headers = 0  # the same line again, as where files were put together
+        self.blanks = 0  # lines of empty cells, as between the parts of a table
         self.first_line, self.last_line = 0, -1  # of rows
         self.unfit: list[int] = []  # lines that are no row
 
@@ -235,7 +238,8 @@ class _Scan:
         cells = table[start:]
         width = len(self.header)
         sizes = [*map(len, cells)]
-        again = self.header in cells
+        blank = [""] * width
+        again = self.header in cells or blank in cells
         if lines and rows.most is None and not again and sizes.count(width) == len(sizes):
             rows.count += len(sizes)  # as nearly always
             self.first_line = self.first_line or lines[0]
@@ -249,6 +253,9 @@ class _Scan:
             self.last_line = number
             if again and row == self.header:
                 self.headers += 1
+                self.unfit.append(number)
+            elif again and row == blank and width > 1:
+                self.blanks += 1
                 self.unfit.append(number)
             elif len(row) == width or width == 1:
                 rows.count += 1

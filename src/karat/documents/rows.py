@@ -667,8 +667,10 @@ FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
     ".xlsx": _workbook,
     ".parquet": _parquet,
     ".txt": _transcript,
+    ".md": _transcript,
 }
-_OF_TABLES = [ending for ending in FORMATS if ending != ".txt"]  # on the Hub, a text is a notice
+# on the Hub, a text is a notice
+_OF_TABLES = [ending for ending, read in FORMATS.items() if read is not _transcript]
 _NESTED = {".json": _json_list, ".yaml": _yaml, ".yml": _yaml}
 _PACKED = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 

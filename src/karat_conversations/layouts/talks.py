@@ -31,6 +31,7 @@ from karat_conversations.layouts._columns import (
 )
 from karat_conversations.layouts._lists import listed_apart
 from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
+from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._texts import ANYONE, conversations
 
@@ -100,6 +101,12 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
         chats = [path for path, column in columns.items() if column.messages * 2 > column.rows]
         if agent is None and chats:
             return _alike(rows, chats[0])
+        if [*columns] == ["transcript"] and agent is None and not whole:
+            ((number, row),) = rows.rows
+            asked = questions_in(row["transcript"])
+            if asked:
+                numbered = ((number, question) for question in asked)
+                return with_rows(rows, numbered, "the questions in the text")
         found = (
             in_numbered_columns(rows, columns)
             or in_lists_of_sides(rows, columns)

@@ -83,7 +83,8 @@ def test_rows_have_the_numbers_of_their_lines_whatever_is_quoted(
     lines = []
     for cells in table:
         line = ",".join(f'"{cell}"' if "\n" in cell else cell for cell in cells)
-        expected.append((number, {"a": cells[0], "b": cells[1]}))
+        if any(cells):
+            expected.append((number, {"a": cells[0], "b": cells[1]}))
         lines += [line, ""]
         number += 2 + line.count("\n")
     file.write_text("\n".join(lines))

@@ -222,8 +222,8 @@ def test_a_formula_is_its_stored_value_and_one_without_is_no_empty_cell(tmp_path
 
 
 def test_a_sheet_must_be_named_where_there_are_several(tmp_path):
-    path = workbook(tmp_path / "q.xlsx", [HEADER, ["a", "b", 1]], [HEADER, ["c", "d", 2]])
-    assert rows_of(path, sheet="S2") == [(2, {"question": "c", "answer": "d", "n": 2})]
+    path = workbook(tmp_path / "q.xlsx", [HEADER, ["a", "b", 1]], [HEADER, ["a", "d", 2]])
+    assert rows_of(path, sheet="S2") == [(2, {"question": "a", "answer": "d", "n": 2})]
     assert faults_of(path) == [
         (
             "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2' "
@@ -232,6 +232,15 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path):
     ]
     assert faults_of(path, sheet="S3") == ["dataset.sheet: the workbook has no sheet 'S3' (known: S1, S2)"]
     assert kind_of(path) == "golden"
+
+
+def test_sheets_with_one_header_and_other_questions_are_read_together(tmp_path):
+    path = workbook(tmp_path / "q.xlsx", [HEADER, ["a", "b", 1]], [HEADER, ["c", "d", None]])
+    assert rows_of(path) == [
+        (2, {"sheet": "S1", "question": "a", "answer": "b", "n": 1}),
+        (4, {"sheet": "S2", "question": "c", "answer": "d", "n": None}),
+    ]
+    assert read_rows(path).notes == ["rows: the sheets 'S1', 'S2', named in the column 'sheet'"]
 
 
 def test_empty_sheets_and_those_without_questions_are_no_choice(tmp_path):

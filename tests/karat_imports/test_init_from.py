@@ -271,7 +271,10 @@ def test_what_is_written_passes_the_check_and_nothing_is_overwritten(tmp_path: P
     assert (made.tool, made.taken, made.left_out) == (
         "promptfoo",
         ("1 prompt × 1 provider = 1 condition", "1 criterion of the answers", "1 question"),
-        ("assertion: `rouge-n` has no equivalent (test 1)",),
+        (
+            "assertion: `rouge-n` has no equivalent (test 1)",
+            "provider: it says the prompt back, so tests check no model (echo)",
+        ),
     )
     experiment = load(tmp_path / "out" / "experiment.yaml")
     assert check(experiment, selection=Selection(), results=tmp_path, start=None).ready

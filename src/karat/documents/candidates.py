@@ -32,6 +32,8 @@ Taken = dict[Role, tuple[str, ...]]
 SHOWN = 6  # readings to choose from
 _HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
 _LABEL = re.compile(r"\S{1,24}")
+FOUND_IN = ("sheet", "list")
+"""Columns that say in which part of a file a row was found."""
 _RARE = frozenset({"error", "stop_reason"})
 _RIGHT = word_set("expected true correct gold golden reference target")
 _READ = word_set("parsed extracted")
@@ -257,7 +259,7 @@ class Candidates:
             said = column.is_text or (lists and texts)
             if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
                 continue
-            if self.door == "results" and names_persons(path):
+            if path in FOUND_IN or (self.door == "results" and names_persons(path)):
                 continue
             if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from karat.documents.agent_answers import BESIDE_ANSWER
-from karat.documents.candidates import SHOWN, Candidates, Roles, Taken
+from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken
 from karat.documents.columns import NO_NAME
 from karat.documents.names import ADDED, Role, joined, last_part, meanings, side_of, word_set
 from karat.documents.sentences import FEW_ROWS, sentences
@@ -221,6 +221,7 @@ def _may_be_found(file: Candidates, path: str) -> bool:
     column = file.free[path]
     identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
     about = identifies or joined(path).endswith(("id", "name", "note", "notes", "comment"))
+    about = about or path in FOUND_IN
     return column.is_text and len(column.values) > 1 and not about and not column.is_hashed
 
 

@@ -6,7 +6,7 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, time
 from itertools import islice, zip_longest
@@ -17,10 +17,12 @@ from karat.documents.csv_rows import header_names
 from karat.documents.names import meanings, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
+from karat.documents.tables import SPLITS
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
 from karat.formats import count, some_of
 
 if TYPE_CHECKING:
+    from openpyxl import Workbook
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
 # including empty ones: a row with only its last cell set has all those before it
@@ -73,27 +75,11 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
                 size = sum(member.file_size for member in archive.infolist())
             if (wrong := unpacks_too_large(size, len(data))) is not None:
                 raise _bad(path, "file", wrong)
-            header: list[str] | None = None
-            has_empty = False
-            with _sheet(path, data, sheet, values=True) as worksheet:
-                if sheet is None:
-                    sheet = worksheet.title
-                    _note_others(rows, worksheet)
-                for number, cells in _numbered(path, worksheet):
-                    if all(cell is None for cell in cells):
-                        continue
-                    if header is None:
-                        names = ["" if cell is None else str(cell) for cell in cells]
-                        header = header_names(path, names, place=f"row {number}")
-                        continue
-
-                    _add(rows, number, header, cells)
-                    has_empty = has_empty or any(
-                        name and cell is None for name, cell in zip_longest(header, cells)
-                    )
-
-            if header is not None and has_empty:
-                _find_formulas(rows, path, data, sheet, header)
+            titles = [] if sheet is not None else _alike(data)
+            if titles:
+                _read_together(rows, path, data, titles)
+            else:
+                _read_sheet(rows, path, data, sheet)
         except BadDataset:
             raise
         except _DAMAGED as error:
@@ -102,29 +88,99 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
             ) from error
 
 
+def _alike(data: bytes) -> list[str]:
+    """The sheets that all have one header with a question; none: there is one sheet, or they
+    differ or are parts of one dataset.
+    """
+    with _opened(data, values=True) as workbook:
+        headers = _headers(workbook.worksheets)
+    (header, *others) = headers.values() or ([],)
+    parts = {title.casefold() for title in headers} & SPLITS
+    asked = with_role(header, "question")
+    if len(headers) < 2 or parts or not asked or any(other != header for other in others):
+        return []
+    return [*headers]
+
+
+def _read_together(rows: Rows, path: Path, data: bytes, titles: Sequence[str]) -> None:
+    """Adds the rows of several sheets, each with the name of its own, if no question is in two."""
+    assert isinstance(rows.rows, list)
+    before = 0
+    asked: dict[object, str] = {}  # question → its sheet
+    for title in titles:
+        start = len(rows.rows)
+        before = _read_sheet(rows, path, data, title, before=before)
+        for at, (number, row) in enumerate(rows.rows[start:], start):
+            (question, *_) = with_role(row, "question")
+            if asked.setdefault(row[question], title) != title:
+                raise _bad(path, "dataset.sheet", _must_name(titles))
+            rows.rows[at] = (number, {"sheet": title, **row})
+
+    listed = some_of([f"'{title}'" for title in titles])
+    rows.notes.append(f"rows: the sheets {listed}, named in the column 'sheet'")
+
+
+def _must_name(titles: Iterable[str]) -> str:
+    listed = ", ".join(f"'{title}'" for title in titles)
+    return (
+        f"must name one of the workbook's sheets: {listed} "
+        "(of answers to score, save one sheet as a CSV file)"
+    )
+
+
+def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, before: int = 0) -> int:
+    """Adds the rows of a sheet; None: the only one. `before`: rows of other sheets. Returns how
+    many these are with those of this one.
+    """
+    header: list[str] | None = None
+    has_empty = False
+    number = 0
+    with _sheet(path, data, sheet, values=True) as worksheet:
+        if sheet is None:
+            sheet = worksheet.title
+            _note_others(rows, worksheet)
+        for number, cells in _numbered(path, worksheet):
+            if all(cell is None for cell in cells):
+                continue
+            if header is None:
+                names = ["" if cell is None else str(cell) for cell in cells]
+                header = header_names(path, names, place=f"row {number}")
+                continue
+
+            _add(rows, before + number, header, cells)
+            has_empty = has_empty or any(
+                name and cell is None for name, cell in zip_longest(header, cells)
+            )
+
+    if header is not None and has_empty:
+        _find_formulas(rows, path, data, sheet, header, before)
+    return before + number
+
+
 def _bad(path: Path, place: str, message: str) -> BadDataset:
     return BadDataset(str(path), [Fault(place=place, message=message)])
+
+
+def _opened(data: bytes, *, values: bool) -> closing[Workbook]:
+    from openpyxl import load_workbook
+
+    return closing(
+        load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
+    )
 
 
 @contextmanager
 def _sheet(
     path: Path, data: bytes, name: str | None, *, values: bool
 ) -> Iterator[ReadOnlyWorksheet]:
-    from openpyxl import load_workbook
-
-    workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
-    with closing(workbook):
+    with _opened(data, values=values) as workbook:
         sheets = {sheet.title: sheet for sheet in workbook.worksheets}
         if name is None and len(sheets) > 1:
             likely = _likely(_headers(workbook.worksheets)) or [*sheets]
             sheets = {title: sheets[title] for title in likely}
-        listed = ", ".join(f"'{title}'" for title in sheets)
         if name is None and len(sheets) != 1:
             if sheets:
-                message = (
-                    f"must name one of the workbook's sheets: {listed} "
-                    "(of answers to score, save one sheet as a CSV file)"
-                )
+                message = _must_name(sheets)
             else:
                 message = "the workbook has no sheet"
 
@@ -234,7 +290,12 @@ def _plain(cell: object) -> object:
 
 
 def _find_formulas(
-    rows: Rows, path: Path, data: bytes, sheet: str | None, header: Sequence[str]
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    sheet: str | None,
+    header: Sequence[str],
+    before: int,
 ) -> None:
     """Records a fault for each formula without a stored value: such a cell is not empty."""
     unknown: dict[int, str] = {}
@@ -251,9 +312,7 @@ def _find_formulas(
                 None,
             )
             if name is not None:
-                unknown |= {number: name}
-            else:
-                unknown |= {}
+                unknown[before + number] = name
 
     rows.rows = [(number, row) for number, row in rows.rows if number not in unknown]
     rows.count = len(rows.rows)

@@ -27,6 +27,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     experiment: JsonObject  # the keys of an experiment file; its dataset is `questions.jsonl`
     rows: list[JsonObject]  # of `questions.jsonl`
+    # the rows' answers describe what happens, and their criteria say the same: no answer equals one
+    answers_describe: bool = False
     files: dict[str, bytes] = {}  # further files, by their path below the experiment's folder
     taken: tuple[str, ...] = ()  # sentences for people
     left_out: tuple[str, ...] = ()  # what has no equivalent, and why

@@ -128,7 +128,7 @@ class Providers:
             return Provider(
                 name=name,
                 agent={"type": "python", "target": "provider_echo:answer"},
-                files={"provider_echo.py": _ECHO.encode()},
+                files=ECHO,
             )
 
         if scheme in ("http", "https"):
@@ -348,6 +348,9 @@ _ECHO = '''\
 def answer(question):
     return question
 '''
+ECHO = {"provider_echo.py": _ECHO.encode()}
+"""The file of an agent that says the question back."""
+
 _ADAPTER = '''\
 """Asks a provider of promptfoo: FILE defines it."""
 

@@ -19,7 +19,7 @@ from karat.records import Json, JsonObject
 from karat.setups import Findings, Setup
 from karat_imports.setups import _templates as templates
 from karat_imports.setups._files import NotRead, ProjectFiles, document
-from karat_imports.setups._providers import Provider, Providers
+from karat_imports.setups._providers import ECHO, Provider, Providers
 from karat_imports.setups._tests import Test, Tests
 
 __all__ = ["Promptfoo"]
@@ -77,6 +77,8 @@ class Promptfoo:
         prompts = _Prompts(files, findings).read(config.get("prompts"))
         readers = Providers(files, findings, folder)
         providers = readers.read(config.get("providers", config.get("targets")))
+        if providers and all(provider.files == ECHO for provider in providers):
+            findings.leave("provider", "it says the prompt back, so tests check no model", "echo")
         for key in config:
             if key not in _TAKEN and key not in _SILENT:
                 findings.leave(f"`{key}`", "has no equivalent")

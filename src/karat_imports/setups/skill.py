@@ -48,6 +48,8 @@ class Skill:
             return (path / "SKILL.md").is_file() or any((path / at).is_file() for at in _PLACES)
         if path.suffix.lower() != ".json" or _EVALS.search(head) is None:
             return False
+        if b'"skill_name"' in head and b'"evals"' in head:
+            return True
         return any((home / "SKILL.md").is_file() for home in path.absolute().parents[:2])
 
     def read(self, path: Path, folder: Path) -> Setup:
@@ -65,7 +67,8 @@ class Skill:
             else:
                 home = path.parent
 
-        if not (home / "SKILL.md").is_file():
+        has_skill = (home / "SKILL.md").is_file()
+        if path == home and not has_skill:
             raise BadOption("--from", f"{home} is no skill: it has no SKILL.md")
         home = home.resolve()
         files = ProjectFiles(home)
@@ -88,13 +91,21 @@ class Skill:
         name = None
         if isinstance(value, dict):
             name = value.get("skill_name")
-        findings.take(f"{plural(len(rows), 'question')}, asked with and without the skill")
+        if has_skill:
+            findings.take(f"{plural(len(rows), 'question')}, asked with and without the skill")
+        else:
+            findings.take(plural(len(rows), "question"))
+            findings.leave("skill", "its SKILL.md is not beside the evaluations")
         findings.take(f"the tools {', '.join(_TOOLS)}: with Bash, the model can run any command")
 
         # Two conditions: without the skill, the baseline, and with it
         shared: JsonObject = {"tools": [*_TOOLS]}
         if reader.taken:
             shared["workspace"] = "workspace"
+        conditions: JsonObject = {"without": shared}
+        if has_skill:
+            skills: list[Json] = [os.path.relpath(home, folder.resolve())]
+            conditions["with"] = {**shared, "skills": skills}
         dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
         if any("answer" in row for row in rows):
             dataset["answer_key"] = "answer"
@@ -113,13 +124,11 @@ class Skill:
                 "dataset": dataset,
                 "agent": {"type": "claude", "model": "claude-sonnet-4-5"},
                 **scoring,
-                "conditions": {
-                    "without": shared,
-                    "with": {**shared, "skills": [os.path.relpath(home, folder.resolve())]},
-                },
+                "conditions": conditions,
                 "execution": {"num_repetitions": 3},
             },
             rows=rows,
+            answers_describe=True,
             files=reader.taken,
             taken=findings.taken,
             left_out=findings.left_out,

@@ -256,10 +256,7 @@ class Golden(Kind):
     def _rows(self, path: Path) -> Rows:
         """The rows of the file, or of the tests in another tool's configuration."""
         options = self._options
-        named = options.roles or options.question_key or options.answer_key or options.split
-        found = None
-        if not named:
-            found = setups.questions(path)
+        found = self._setup(path)
         if found is None:
             rows = read_rows(path, section=options.split, sheet=options.sheet, most=self._most)
             # samples may be made of several rows, or as all rows say
@@ -274,10 +271,32 @@ class Golden(Kind):
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
         for number, row in enumerate(setup.rows, start=1):
+            if setup.answers_describe:
+                row = {key: value for key, value in row.items() if key != "answer"}
             rows.add(number, row)
         self._id_key = "id"
-        self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
+        rows.notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
+        self._notes += rows.notes
         return rows
+
+    def _setup(self, path: Path) -> tuple[str, setups.Setup] | None:
+        """Another tool's configuration that the file is; None: it is none, or the columns that are
+        named are those of its lists.
+        """
+        named = {*self._options.named_columns()}
+        if self._options.split is not None:
+            return None
+        try:
+            found = setups.questions(path)
+        except BadDataset:
+            if named:
+                return None
+            raise
+
+        if found is None:
+            return None
+        known = {key for row in found[1].rows for key in row}
+        return found if named <= known else None
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[list[Numbered]]]:
         """Faults of the whole file; each question with its row's number, the sample or its

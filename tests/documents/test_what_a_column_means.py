@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat import kinds, plugins
-from karat.documents.names import meanings
+from karat.documents.names import meanings, words_of
 from karat.errors import BadDataset
 
 
@@ -420,6 +420,7 @@ def test_retrieval_sets_are_joined_and_parts_of_them_named(tmp_path):
     [
         *("Câu hỏi|Trả lời", "Pertanyaan|Jawaban", "perguntas|verdades", "question|réponse attendue", "Otázka|Odpověď"),
         *("pertanyaan|jawaban_benar", "soru|beklenen cevap", "вопрос|ожидаемый ответ"),
+        *("질문|정답", "प्रश्न|सही उत्तर", "السؤال|الإجابة الصحيحة", "cau_hoi|dap_an", "questão|gabarito"),
     ],
 )
 def test_names_in_other_languages_are_read(tmp_path, names):
@@ -431,6 +432,27 @@ def test_the_right_answer_and_that_of_the_system_are_told_apart_in_other_languag
     row = {"pertanyaan": "A?", "jawaban_benar": "x", "jawaban_sistem": "y"}
     assert turn(tmp_path, row) == ("A?", "x")
     assert [meanings(name)[0].role for name in ("jawaban_sistem", "respuesta_sistema")] == ["answer", "answer"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(
+            "Pregunta|Respuesta de referencia|Respuesta generada por el modelo",
+            "Frage|Lösung|Antwort des Modells",
+        ),
+        *("问题|标准答案|模型的回答", "質問|期待される回答|モデルの回答", "질문|기대 답변|생성된 답변"),
+        *("Câu hỏi|Đáp án|Câu trả lời của mô hình", "soru|referans_cevap|üretilen_cevap", "سوال|پاسخ مرجع|پاسخ مدل"),
+    ],
+)
+def test_a_system_is_named_before_or_after_what_it_says(names):
+    roles = [meanings(name)[0].role for name in names.split("|")]
+    assert roles == ["question", "golden", "answer"]
+
+
+def test_words_between_others_say_nothing_but_languages_are_kept():
+    assert words_of("Puntuación de la respuesta") == ("score", "answer")
+    assert words_of("text_de") == ("text", "de")
 
 
 def test_a_question_in_parts_is_its_parts_in_their_order(tmp_path):

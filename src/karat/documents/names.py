@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from karat.documents.column_names import added
+from karat.documents.languages import english_words, in_english
 
 Known = Literal[
     "question",
@@ -54,100 +55,13 @@ class Meaning(msgspec.Struct, frozen=True):
     weak: bool = False
 
 
-_SPLIT = re.compile(r"[A-ZÀ-Þ]+(?![a-zß-ɏḀ-ỿ])|[A-ZÀ-Þ]?[a-zß-ɏḀ-ỿ]+|\d+|[^\W\d_a-zA-ZÀ-ɏḀ-ỿ]+")
 _MERGED = (
     ("ground", "truth"),
     ("ground", "truths"),
     ("gold", "standard"),
     ("right", "answer"),
     ("f", "1"),
-    *(("câu", "hỏi"), ("cau", "hoi"), ("trả", "lời"), ("tra", "loi"), ("đáp", "án")),
-    *(("palavras", "chave"), ("palabras", "clave"), ("mots", "clés"), ("mots", "cles")),
 )
-
-
-_IN_ENGLISH = {
-    **dict.fromkeys(
-        ("pergunta", "pregunta", "frage", "domanda", "vraag", "问题", "問題"), "question"
-    ),
-    **dict.fromkeys(("質問", "질문", "вопрос", "питання", "soru", "pytanie"), "question"),
-    **dict.fromkeys(("pertanyaan", "otázka", "întrebare", "fråga", "سؤال", "السؤال"), "question"),
-    **dict.fromkeys(("سوال", "प्रश्न", "ερώτηση", "câuhỏi", "cauhoi"), "question"),
-    **dict.fromkeys(
-        ("resposta", "respuesta", "antwort", "reponse", "réponse", "risposta"), "answer"
-    ),
-    **dict.fromkeys(("antwoord", "答案", "回答", "답변", "정답", "ответ", "cevap"), "answer"),
-    **dict.fromkeys(("jawaban", "odpowiedź", "odpověď", "відповідь", "răspuns", "svar"), "answer"),
-    **dict.fromkeys(("جواب", "إجابة", "الإجابة", "پاسخ", "उत्तर", "απάντηση"), "answer"),
-    **dict.fromkeys(("trảlời", "traloi", "đápán", "dapan"), "answer"),
-    **dict.fromkeys(("esperada", "esperado", "attendue", "attendu", "erwartet"), "expected"),
-    **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
-    **dict.fromkeys(("benar", "diharapkan", "beklenen", "doğru", "dogru"), "expected"),
-    **dict.fromkeys(("ожидаемый", "ожидаемая", "правильный", "правильная"), "expected"),
-    **dict.fromkeys(("oczekiwana", "prawidłowa", "poprawna", "správná", "očekávaná"), "expected"),
-    **dict.fromkeys(
-        ("musterlösung", "musterloesung", "musterantwort", "sollantwort"), "groundtruth"
-    ),
-    **dict.fromkeys(("referenzantwort", "goldantwort"), "groundtruth"),
-    **dict.fromkeys(
-        ("lösung", "loesung", "solución", "solucion", "solução", "soluzione"), "solution"
-    ),
-    **dict.fromkeys(
-        ("referencia", "referência", "referenz", "référence", "riferimento"), "reference"
-    ),
-    **dict.fromkeys(("modelo", "modell", "modèle", "modello"), "model"),
-    **dict.fromkeys(("sistema", "sistem", "système", "系统", "システム"), "system"),
-    **dict.fromkeys(("generada", "gerada", "générée", "generata", "generierte"), "generated"),
-    **dict.fromkeys(("modellantwort", "vorhersage", "prédiction"), "prediction"),
-    **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),
-    **dict.fromkeys(("verdade", "verdad", "verité", "vérité", "wahrheit"), "truth"),
-    **dict.fromkeys(("эталонный", "эталон", "эталонная"), "reference"),
-    **dict.fromkeys(("модели", "модель", "模型"), "model"),
-    **dict.fromkeys(("оценка", "评分", "得分", "bewertung", "punktzahl", "punteggio"), "score"),
-    **dict.fromkeys(("puntuación", "puntuacion", "pontuação", "calificación"), "score"),
-    **dict.fromkeys(("calificacion", "puntaje", "valutazione", "점수", "スコア", "ocena"), "score"),
-    **dict.fromkeys(("obtenida", "obtenido", "obtida", "obtenue", "ottenuta"), "generated"),
-    **dict.fromkeys(("erhaltene", "tatsächliche", "полученный"), "generated"),
-    **dict.fromkeys(("enunciado", "질의", "questão"), "question"),
-    **dict.fromkeys(("opciones", "opções", "opcoes", "optionen", "选项", "選択肢"), "options"),
-    **dict.fromkeys(("alternativas", "alternativen"), "alternatives"),
-    **dict.fromkeys(("texto", "texte", "testo", "текст", "文本"), "text"),
-    **dict.fromkeys(("rótulo", "rotulo", "etiqueta", "étiquette", "标签"), "label"),
-    **dict.fromkeys(("predicción", "prediccion", "predição", "previsão"), "prediction"),
-    **dict.fromkeys(("mensaje", "mensagem", "nachricht", "mesaj", "сообщение", "消息"), "message"),
-    **dict.fromkeys(("remitente", "absender", "gonderen", "gönderen", "отправитель"), "sender"),
-    **dict.fromkeys(("explicación", "explicacion", "explicação", "justificativa"), "explanation"),
-    **dict.fromkeys(("grupo", "gruppe", "groupe", "gruppo", "groep", "группа", "组别"), "group"),
-    **dict.fromkeys(("condición", "condicion", "condição", "condicao", "bedingung"), "condition"),
-    **dict.fromkeys(("condizione", "conditie", "условие", "条件"), "condition"),
-    **dict.fromkeys(("tratamiento", "tratamento", "traitement", "trattamento"), "treatment"),
-    **dict.fromkeys(("deve", "devem", "debe", "deben", "doit", "doivent", "muss", "soll"), "must"),
-    **dict.fromkeys(("moet", "должен", "musi", "必须", "应"), "must"),
-    **dict.fromkeys(
-        ("conter", "contém", "contener", "contiene", "contenir", "contient"), "contain"
-    ),
-    **dict.fromkeys(
-        ("contenere", "enthalten", "enthält", "bevatten", "содержать", "包含"), "contain"
-    ),
-    **dict.fromkeys(("mencionar", "incluir", "mentionner", "inclure", "erwähnen"), "mention"),
-    **dict.fromkeys(("menzionare", "includere", "noemen", "упоминать", "提及"), "mention"),
-    **dict.fromkeys(("nao", "não", "nicht", "niet", "keine", "kein", "не", "不"), "not"),
-    **dict.fromkeys(("proibido", "proibida", "prohibido", "prohibida", "interdit"), "forbidden"),
-    **dict.fromkeys(("interdite", "verboten", "verbotene", "vietato", "vietata"), "forbidden"),
-    **dict.fromkeys(("verboden", "запрещенные", "запрещённые", "禁止", "禁用"), "forbidden"),
-    **dict.fromkeys(("evitar", "éviter", "vermeiden", "evitare"), "avoid"),
-    **dict.fromkeys(("frase", "satz", "предложение", "句子"), "sentence"),
-    **dict.fromkeys(("categoria", "categoría", "kategorie", "catégorie", "категория"), "category"),
-    **dict.fromkeys(("kategori", "categorie", "类别"), "category"),
-    **dict.fromkeys(("intención", "intencion", "intenção", "intencao", "absicht"), "intent"),
-    **dict.fromkeys(("palavraschave", "palabrasclave", "motsclés", "motscles"), "keywords"),
-    **dict.fromkeys(("schlüsselwörter", "stichwörter", "关键词"), "keywords"),
-    **dict.fromkeys(("kaynak", "fuente", "fonte", "quelle", "источник", "来源", "出典"), "source"),
-    **dict.fromkeys(("documento", "dokument", "belge", "документ", "文档", "文書"), "document"),
-    "tipo": "type",
-    "msg": "message",
-}
-"""Words of other languages that name the same things."""
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -155,18 +69,13 @@ def words_of(name: str) -> tuple[str, ...]:
     are the same.
     """
     merged: list[str] = []
-    for found in _SPLIT.findall(name):
-        word = _in_english(found.lower())
+    for word in english_words(name):
         if merged and (merged[-1], word) in _MERGED:
-            merged[-1] = _in_english(merged[-1] + word)
+            merged[-1] = in_english(merged[-1] + word)
         else:
             merged.append(word)
 
     return tuple(merged)
-
-
-def _in_english(word: str) -> str:
-    return _IN_ENGLISH.get(word) or _IN_ENGLISH.get(word.removesuffix("s")) or word
 
 
 def word_set(text: str) -> frozenset[str]:

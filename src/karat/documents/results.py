@@ -52,7 +52,7 @@ _COUNTED = word_set(
     difficulty probability prob confidence uncertain needs review avg average mean std stdev median
     min max threshold"""
 )
-_POINTS = word_set("points point marks mark nota notas punkte puntos pontos")
+_POINTS = word_set("points point marks mark")
 _TOPS = (1, 5, 10, 100)
 _CODED = word_set("numeric num number code value score int encoded")
 _FEW_CODES = 10

@@ -1,0 +1,178 @@
+"""What words in names of columns are in English, the language in which `names` knows meanings."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_WORDS = re.compile(
+    r"[A-ZÀ-Þ]+(?![a-zß-ɏḀ-ỿ])|[A-ZÀ-Þ]?[a-zß-ɏḀ-ỿ]+|\d+|(?:[^\W\d_a-zA-ZÀ-ɏḀ-ỿ]|[\u0900-\u0dff\u0e31-\u0e4e])+"
+)
+"""Signs of vowels in India and Thailand are no letters to Python, but parts of words."""
+_IN_OTHER_LANGUAGES = {
+    "question": """pergunta questão questao pregunta enunciado frage domanda quesito vraag fråga
+        вопрос питання soru pytanie otázka întrebare ερώτηση pertanyaan câuhỏi cauhoi 问题 問題 题目
+        提问 質問 질문 질의 문제 سؤال السؤال سوال प्रश्न คำถาม שאלה""",
+    "query": "consulta requête anfrage sorgu запрос zapytanie 查询",
+    "answer": """resposta respuesta antwort antworten reponse réponse risposta antwoord svar ответ
+        ответы відповідь cevap cevabı cevabi yanıt yanit yanıtı yaniti odpowiedź odpowiedz odpověď
+        răspuns raspuns απάντηση jawaban trảlời traloi câutrảlời cautraloi 答案 回答 答え 답변 대답
+        응답 답 جواب إجابة الإجابة اجابة الاجابة پاسخ उत्तर जवाब คำตอบ תשובה""",
+    "output": "saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력",
+    "expected": """esperada esperado attendue attendu erwartet erwartete erwarteter attesa atteso
+        verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan beklenen oczekiwana
+        oczekiwany očekávaná 期望 预期 期待 期待される 기대 예상 المتوقعة متوقعة""",
+    "correct": """correcta correcto correta correto corretta corretto correcte korrekt korrekte
+        richtig richtige juist juiste правильный правильная правильно верно benar doğru dogru
+        prawidłowa poprawna poprawne správná đúng 正确 正確 올바른 정확 الصحيحة صحيح सही""",
+    "reference": """referencia referência referenz référence riferimento referentie эталонный эталон
+        эталонная еталонна referans referensi rujukan chuẩn chuan 参考 标准 標準 参照 模範 참조
+        참고 المرجع مرجعية مرجع""",
+    "groundtruth": """musterlösung musterloesung musterantwort sollantwort referenzantwort
+        goldantwort gabarito đápán dapan 标准答案 参考答案 预期答案 期望答案 正确答案 模範解答 正解
+        정답""",
+    "ideal": "idéal idéale ideale ідеальна идеальный идеальная 理想",
+    "truth": "verdade verdad verité vérité wahrheit verità waarheid",
+    "solution": "lösung loesung solución solucion solução solucao soluzione oplossing çözüm 解答",
+    "model": """modelo modell modells modèle modele modello модели модель моделі modeli modelu
+        môhình mohinh 模型 モデル 모델 النموذج نموذج مدل मॉडल""",
+    "system": "sistema sistem sistemi système системы система systeem 系统 システム 시스템",
+    "chatbot": "бота бот чатбота 聊天机器人 机器人 チャットボット 챗봇",
+    "ai": "ia ki ии 人工智能 الذكاء yapayzeka",
+    "generated": """generada generado gerada gerado générée généré generee genere generata generato
+        generierte generiert gegenereerd üretilen uretilen сгенерированный сгенерированный_ответ
+        wygenerowana dihasilkan 生成 生成された 생성 생성된 المولدة obtenida obtenido obtida obtido
+        obtenue obtenu ottenuta ottenuto erhaltene tatsächliche полученный полученная 实际""",
+    "prediction": """modellantwort vorhersage prédiction predicción prediccion predição predicao
+        previsão previsao predizione previsione tahmin prediksi предсказание прогноз 预测 予測
+        예측""",
+    "score": """оценка оценки оцінка puntuación puntuacion pontuação pontuacao calificación
+        calificacion puntaje valutazione punteggio punteggi voto bewertung punktzahl
+        ocena skor skoru nilai 评分 得分 分数 打分 評価 点数 得点 スコア 점수
+        평가 الدرجة درجة امتیاز نمره अंक คะแนน""",
+    "grade": "nota notas voto",
+    "points": "punkte puntos pontos punti баллы puan puanı điểm diem",
+    "iscorrect": "acertou acierto 是否正确 正誤 正误",
+    "precision": "precisión precisao precisão",
+    "accuracy": """acurácia acuracia exactitud exactitude genauigkeit accuratezza
+        doğruluk dogruluk akurasi точность 准确率 准确性 准确度 正確性 정확도 정확성""",
+    "relevance": """relevancia relevância pertinence rilevanza relevanz alaka relevansi
+        релевантность 相关性 関連性 관련성""",
+    "faithfulness": """fidelidad fidelidade fidélité fedeltà sadakat достоверность 忠实度 忠实性
+        忠実性 충실도""",
+    "completeness": "completitud completude vollständigkeit полнота 完整性 完全性 완전성",
+    "coherence": "coherencia coerência coerencia cohérence coerenza kohärenz связность 连贯性",
+    "hallucination": "alucinación alucinacion alucinação alucinacao halüsinasyon галлюцинация 幻觉",
+    "context": """contexto contextos contexte contesto kontext контекст bağlam baglam konteks
+        ngữcảnh ngucanh 上下文 コンテキスト 문맥 컨텍스트 السياق زمینه""",
+    "error": "erro erreur fehler errore hata ошибка помилка błąd kesalahan 错误 エラー 오류 خطأ",
+    "explanation": """explicación explicacion explicação explicacao justificativa justificación
+        justificacion spiegazione erklärung begründung пояснение обоснование açıklama aciklama
+        penjelasan giảithích 说明 解释 理由 설명 이유""",
+    "comment": "comentario comentário commentaire kommentar commento комментарий yorum komentar",
+    "options": "opciones opções opcoes optionen opzioni варианты seçenekler 选项 選択肢 보기",
+    "alternatives": "alternativas alternativen",
+    "text": "texto texte testo tekst текст teks metin 文本 テキスト 텍스트 نص",
+    "label": "rótulo rotulo etiqueta étiquette etichetta etiket метка 标签 ラベル 라벨",
+    "category": """categoria categoría kategorie catégorie категория категорія kategori categorie
+        kategoria danhmục 类别 分类 カテゴリ 카테고리 범주 الفئة""",
+    "type": "tipo tür tipi тип jenis loại 类型 種類 유형",
+    "number": "numero número nummer номер 编号 序号 番号 번호",
+    "latency": "latencia latência latence latenz latenza gecikme latensi задержка 延迟 耗时",
+    "seconds": "segundos secondes sekunden secondi saniye detik секунды 秒",
+    "message": "msg mensaje mensagem nachricht mesaj messaggio сообщение 消息 메시지",
+    "sender": "remitente absender gonderen gönderen отправитель",
+    "user": "用户 用戶 ユーザー 사용자",
+    "group": "grupo gruppe groupe gruppo groep группа 组别",
+    "condition": "condición condicion condição condicao bedingung condizione conditie условие 条件",
+    "treatment": "tratamiento tratamento traitement trattamento",
+    "must": "deve devem debe deben doit doivent muss soll moet должен musi 必须 应",
+    "contain": """conter contém contener contiene contenir contient contenere enthalten enthält
+        bevatten содержать 包含""",
+    "mention": """mencionar incluir mentionner inclure erwähnen menzionare includere noemen
+        упоминать 提及""",
+    "not": "nao não nicht niet keine kein не 不",
+    "forbidden": """proibido proibida prohibido prohibida interdit interdite verboten verbotene
+        vietato vietata verboden запрещенные запрещённые 禁止 禁用""",
+    "avoid": "evitar éviter vermeiden evitare",
+    "sentence": "frase satz предложение 句子",
+    "source": "kaynak fuente fonte quelle источник 来源 出典",
+    "document": "documento dokument belge документ 文档 文書",
+    "intent": "intención intencion intenção intencao absicht 意图",
+    "keywords": """palavraschave palabrasclave motsclés motscles schlüsselwörter stichwörter 关键词
+        キーワード 키워드""",
+    "": """del della dello de do da du des der von vom por par le la el les của cua 的 の された""",
+}
+"""A word that says nothing is left out, unless it ends a name, as in `text_de`."""
+_SPACED = (
+    ("câu", "hỏi"),
+    ("cau", "hoi"),
+    ("trả", "lời"),
+    ("tra", "loi"),
+    ("câu", "trảlời"),
+    ("cau", "traloi"),
+    ("đáp", "án"),
+    ("dap", "an"),
+    ("mô", "hình"),
+    ("mo", "hinh"),
+    ("ngữ", "cảnh"),
+    ("yapay", "zeka"),
+    ("palavras", "chave"),
+    ("palabras", "clave"),
+    ("mots", "clés"),
+    ("mots", "cles"),
+)
+"""Two words that are one there."""
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+"""Japanese, Chinese and Korean, whose words follow each other without spaces."""
+
+
+def _entries() -> Iterator[tuple[str, str]]:
+    for english, words in _IN_OTHER_LANGUAGES.items():
+        for word in words.split():
+            yield word, english
+
+
+_ENGLISH = dict(_entries())
+_LONGEST = max(len(word) for word in _ENGLISH if _UNSPACED.fullmatch(word))
+
+
+def english_words(name: str) -> list[str]:
+    """The words of a name in lower case, in English as far as they are known.
+
+    >>> english_words("Respuesta del chatbot"), english_words("模型的回答")
+    (['answer', 'chatbot'], ['model', 'answer'])
+    """
+    words: list[str] = []
+    for found in _WORDS.findall(unicodedata.normalize("NFC", name)):
+        for word in _parts(found.lower()):
+            words.append(word)
+            while tuple(words[-2:]) in _SPACED:
+                words[-2:] = ["".join(words[-2:])]
+
+    last = len(words) - 1
+    said = [word for at, word in enumerate(words) if at == last or _ENGLISH.get(word) != ""]
+    return [in_english(word) for word in said]
+
+
+def in_english(word: str) -> str:
+    """The English word for one in lower case; the word itself if none is known."""
+    return _ENGLISH.get(word) or _ENGLISH.get(word.removesuffix("s")) or word
+
+
+def _parts(word: str) -> list[str]:
+    """The known words that one without spaces consists of; itself, if a part is not known."""
+    if word in _ENGLISH or not _UNSPACED.fullmatch(word):
+        return [word]
+    parts: list[str] = []
+    start = 0
+    while start < len(word):
+        ends = range(min(len(word), start + _LONGEST), start, -1)
+        part = next((word[start:end] for end in ends if word[start:end] in _ENGLISH), None)
+        if part is None:
+            return [word]
+        parts.append(part)
+        start += len(part)
+
+    return parts

@@ -536,7 +536,12 @@ def test_numbers_may_stand_for_the_words_of_another_column(rows, found):
     assert (len(pairs) if found == ["ten"] else pairs) == (1 if found == ["ten"] else found)
 
 
-def test_scores_of_systems_without_answers_differ_by_their_first_word():
+def test_scores_of_systems_without_answers_differ_by_the_name_of_a_system():
+    numbered = ["gpt4_score", "claude3_score"]
+    assert systems_of_scores(numbered) == {"gpt4": {"score": numbered[0]}, "claude3": {"score": numbered[1]}}
+    after = ["tone_gpt4", "tone_claude"]
+    assert systems_of_scores(after) == {"gpt4": {"tone": after[0]}, "claude": {"tone": after[1]}}
+    assert systems_of_scores(["grade_gpt", "grade_gemini", "grade_teacher"]) == {}
     assert systems_of_scores(["LLM Tone", "RAG Tone", "LLM Cost", "other"]) == {
         "LLM": {"Tone": "LLM Tone"},
         "RAG": {"Tone": "RAG Tone"},

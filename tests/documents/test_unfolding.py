@@ -192,3 +192,39 @@ def test_unfolded_rows_say_so(tmp_path):
         "each 'Metric Name' is a metric of the answer in its row"
     ]
     assert notes({"question": "A?", "metrics": [{"name": "t", "score": 1}]}) == []
+
+
+def test_a_last_row_of_means_is_left_out_and_named(tmp_path):
+    path = tmp_path / "r.csv"
+    answered = "".join(f"What is {n}?,It is {n}.,0.{n}\n" for n in range(5))
+    path.write_text(f"question,answer,score\n{answered}Average,,0.2\n")
+    rows = unfolded(read_rows(path, results=True))
+    assert rows.count == 5
+    assert rows.notes == ["the last row sums up the others and is left out: Average"]
+    path.write_text("qid,tone\n" + "".join(f"{n},{n}\n" for n in range(5)) + "mean,2.0\n")
+    assert unfolded(read_rows(path, results=True)).count == 5
+
+
+@pytest.mark.parametrize("last", ["Total cost is what?,It is 6.,0.6", "mean what?,It is 6.,0.2", "Average,It is 6.,9"])
+def test_a_last_row_with_an_answer_is_one_like_others(tmp_path, last):
+    path = tmp_path / "r.csv"
+    answered = "".join(f"What is {n}?,It is {n}.,0.{n}\n" for n in range(5))
+    path.write_text(f"question,answer,score\n{answered}{last}\n")
+    assert unfolded(read_rows(path, results=True)).count == 6
+
+
+def test_a_score_that_does_not_apply_is_missing(rows_of, tmp_path):
+    rows = [{"tone_score": 0, "tone_applicable": said, "Closed": 1} for said in ("yes", "No", None)]
+    assert [row["tone_score"] for row in rows_of(rows)] == [0, None, 0]
+    rows = [{"Labels match": "No", "Applicable - Labels match": said} for said in ("", "N/A")]
+    assert [row["Labels match"] for row in rows_of(rows)] == ["No", None]
+    notes = unfolded(read_rows(tmp_path / "results.json", results=True)).notes
+    (said,) = notes
+    assert said == ("missing, as not applicable: 'Labels match' in 1 row where 'Applicable - Labels match' says so")
+
+
+def test_an_object_that_is_compared_stays_a_text(rows_of):
+    row = {"question": "A?", "target": '{"city": "Bonn"}', "prediction": '{"city": "Bonn"}'}
+    assert rows_of([row]) == [row]
+    wrapped = {"question": "A?", "answer": "{'query': 'A?', 'result': 'a'}"}
+    assert rows_of([wrapped]) == [{"question": "A?", "answer": {"query": "A?", "result": "a"}}]

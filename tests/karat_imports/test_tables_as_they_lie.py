@@ -158,6 +158,35 @@ def test_names_of_systems_before_the_same_scores_are_conditions(tmp_path: Path) 
     assert "not used: LLM Tone, RAG Hit" in notes(made)
 
 
+def test_answers_with_letters_are_of_systems_unless_another_column_answers(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = {"answer_a": f"It is {n}.", "answer_b": f"It may be {n}, or not."}
+        rows.append({"question": f"What is {n}?", **said, "winner": "ab"[n % 2]})
+    assert size(read(tmp_path, rows)) == (6, ("answer_a", "answer_b"), 1)
+    for n, row in enumerate(rows):
+        row |= {"winner": None, "correct_answer": "ab"[n % 2], "model_answer": "a"}
+    assert size(read(tmp_path, rows, name="choices.json"))[1] == ("answers",)
+
+
+def test_texts_of_numbered_runs_are_repetitions_also_if_they_agree(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = f"It is certainly the number {n}."
+        rows.append({"question": f"What is {n}?", "gold": f"{n}", "run_1": said, "run_2": f"{n}!", "run_3": said})
+    assert size(read(tmp_path, rows)) == (6, ("answers",), 3)
+
+
+def test_what_was_said_before_and_after_a_change_are_conditions(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = {"before": f"It is {n}.", "after": f"It is {n}, surely.", "score_before": n, "score_after": n + 1}
+        rows.append({"question": f"What is {n}?", **said})
+    made = read(tmp_path, rows)
+    assert size(made) == (6, ("before", "after"), 1)
+    assert made.counts["scores"] == 12
+
+
 def test_context_and_answer_before_a_score_are_no_systems(tmp_path: Path) -> None:
     rows = [{"question": f"What is {n}?", "context_recall": 0.5, "answer_recall": n / 6} for n in range(6)]
     assert size(read(tmp_path, rows))[1] == ("answers",)

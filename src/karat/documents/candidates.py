@@ -62,7 +62,7 @@ AGENTS_IN_RESULTS = word_set(
     """response responses output outputs completion completions reply result answer answers
     finalanswer answertext fullanswer ai bot chatbot assistant"""
 )
-_TEXT_OF_ANSWER = AGENTS_IN_RESULTS | word_set("text content message value")
+TEXTS_OF_ANSWERS = AGENTS_IN_RESULTS | word_set("text content message value")
 
 
 class Candidates:
@@ -220,7 +220,7 @@ class Candidates:
             if not self.holds_answer(path):
                 continue
             roles = {meaning.role for parent in parents for meaning in meanings(parent)}
-            if role == "answer" and is_in_answer(path) and joined(path) in _TEXT_OF_ANSWER:
+            if role == "answer" and is_in_answer(path) and joined(path) in TEXTS_OF_ANSWERS:
                 found.append(path)
                 continue
 

@@ -25,6 +25,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.unfolding import is_summary
 from karat.formats import brief, excerpt, plural, some_of
 
 _FEWEST = 5  # rows from which values say something
@@ -67,11 +68,6 @@ _ERROR = re.compile(
 )
 _NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
 _NULL = frozenset({"None", "null", "NULL"})
-_SUMMARY = re.compile(
-    r"\W*(?:(?:grand|overall|final) )?(?:averages?|avg|means?|totals?|sum|overall|promedio|media|"
-    r"média|moyenne|durchschnitt|mittelwert|gesamt|summe|итого|среднее|平均|合计|合計)\b",
-    re.IGNORECASE,
-)
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _PROPERTIES = word_set(
@@ -224,7 +220,7 @@ def _summaries(seen: Seen) -> Iterator[str]:
         texts = seen.texts(column.path)
         beside = [one for role in ("golden", "answer") for one in seen.all(role)]
         others = [seen.texts(one.path)[-1] for one in beside if one.path != column.path]
-        if len(texts) >= _FEWEST and _SUMMARY.match(texts[-1]) and others and not any(others):
+        if len(texts) >= _FEWEST and is_summary(texts[-1]) and others and not any(others):
             yield (
                 f"the last row seems to sum up the others and has no answer: "
                 f"{excerpt(texts[-1], _SHOWN)}"

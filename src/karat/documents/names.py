@@ -108,6 +108,9 @@ _FILLERS = word_set("the a an final full raw text texts str string clean list al
 _FILLERS |= word_set(
     "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
 )
+_TIMES = word_set("latency duration elapsed time")
+_TIMED = word_set("response answer inference generation execution processing run total taken")
+_UNITS = word_set("s sec secs second seconds ms milliseconds")
 _ENDS_OF_IDS = word_set("id ids url urls score type length count number")
 _DOCUMENTS = word_set(
     """id ids doc docs document documents source sources file files filename page pages slug slugs
@@ -215,7 +218,7 @@ _SCORE_ENDS = word_set(
     match matched hit hits correctness adherence compliance compliant validity
     contradictions violations overlap success"""
 )
-_SCORE_STARTS = word_set("score recall precision ndcg mrr hit hits pass success judge valid")
+_SCORE_STARTS = word_set("score grade recall precision ndcg mrr hit hits pass success judge valid")
 _QUALITIES = word_set(
     """faithfulness groundedness relevance relevancy coherence fluency similarity helpfulness
     completeness hallucination adequacy conciseness informativeness"""
@@ -518,6 +521,8 @@ def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
+    if {*words} & _TIMES and {*words} <= _TIMES | _TIMED | _UNITS:
+        return Meaning("latency")
     if words[-1] in ("answer", "answers", "output", "response") and len(words) == 2:
         return Meaning("golden", weak=True)
     if len(words) == 2 and words[0] == "answer" and words[1] in _OF_AN_ANSWER:
@@ -576,7 +581,7 @@ def is_score_name(path: str) -> bool:
         return words[-1] not in _SORTS
     numbered = len(words) > 1 and words[-1].isdecimal()
     at_a_rank = numbered and "".join(words[:-1]) in _SCORES | _RATERS
-    return at_a_rank or "@" in name or (words[0] in _SCORE_STARTS and len(known) < 4)
+    return at_a_rank or "@" in name or (words[0] in _SCORE_STARTS | _QUALITIES and len(known) < 4)
 
 
 def holds_scores(path: str) -> bool:

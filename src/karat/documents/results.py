@@ -5,6 +5,7 @@ them to a dataset, and one column of answers a system.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -60,7 +61,7 @@ _LONG = 20  # characters on average; labels, of which several systems give the s
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
-    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment"""
+    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment before after"""
 )
 _HOLDERS = word_set("systems models agents variants llms answers responses predictions outputs")
 """Objects that hold a text of each system under its name."""
@@ -236,6 +237,9 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         held = "".join(words_of(last_part(parent))) in _HOLDERS and columns[path].is_text
         if held and len(last_name) > 1 and not {*own} <= _FORMS | SAID:
             families.setdefault((depth, parent), {})[path] = own
+        numbered = len(words) == 2 and repeats(words[0]) and words[1].isdecimal()
+        if numbered and columns[path].is_text:
+            families.setdefault((depth, words[0]), {})[path] = words
         if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
@@ -258,8 +262,12 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
 def _without_copies(
     columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """A family without a column of texts that are all in the others, such as the better one."""
+    """A family without a column of texts that are all in the others, such as the better one, but
+    with each of numbered repetitions, which may agree.
+    """
     kept = dict(family)
+    if all(words[-1].isdecimal() for words in family.values()):
+        return kept
     for path in reversed([*family]):
         others = set[str]()
         for other in kept:
@@ -353,22 +361,53 @@ def scores_by_system(
 
 def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
     """System → metric → column, if columns of scores without answers differ by the name of a system
-    before the same metrics: `LLM Faithfulness` and `RAG Faithfulness`. Empty: they do not.
+    before or after the same metrics: `LLM Faithfulness` and `RAG Faithfulness`. Empty: they do not,
+    or another column has the metric too.
     """
-    found: dict[str, dict[str, str]] = {}
-    for path in scores:
-        first, *_ = words_of(last_part(path)) or ("",)
-        name, metric = last_part(path)[: len(first)], last_part(path)[len(first) :]
-        found.setdefault(name, {})[metric.strip(" _-")] = path
+    for last in (True, False):
+        found: dict[str, dict[str, str]] = {}
+        for path, metric in _shared_metrics(scores, last=last).items():
+            system, name = _parted(last_part(path), metric, last=last)
+            found.setdefault(system, {})[name] = path
 
-    known = _SYSTEMS | {"llm"}
-    named = [name for name in found if name.casefold() in known]
-    counts = Counter(metric for name in named for metric in found[name])
-    shared = [metric for metric, number in counts.items() if metric and number == len(named)]
-    if len(named) < 2 or not shared:
-        return {}
-    named.sort(key=lambda name: scores.index(found[name][shared[0]]))
-    return {name: {metric: found[name][metric] for metric in shared} for name in named}
+        known = all((_SYSTEMS | {"llm"}) & {*words_of(system)} for system in found)
+        counts = Counter(metric for metrics in found.values() for metric in metrics)
+        shared = [metric for metric, number in counts.items() if number == len(found)]
+        if known and len(found) > 1 and shared:
+            return {name: {metric: found[name][metric] for metric in shared} for name in found}
+
+    return {}
+
+
+def _parted(name: str, metric: Sequence[str], *, last: bool) -> tuple[str, str]:
+    """The name of a system and that of its metric, in the name of a column with both."""
+    written = r"[\W_]*".join(map(re.escape, metric))
+    pattern = rf"(?P<system>.*?)[\W_]*(?P<metric>{written})"
+    if not last:
+        pattern = rf"(?P<metric>{written})[\W_]*(?P<system>.*)"
+    match = re.fullmatch(pattern, name, re.IGNORECASE)
+    return (match["system"], match["metric"]) if match is not None else (name, "")
+
+
+def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str, ...]]:
+    """Column → the most words that another column ends with, too, after a name of its own; not
+    `last`: that it begins with. Without columns that share none.
+    """
+    words = {path: words_of(last_part(path)) for path in scores}
+    if not last:
+        words = {path: of_path[::-1] for path, of_path in words.items()}
+    found = {}
+    for path, own in words.items():
+        for length in range(len(own) - 1, 0, -1):
+            metric = own[-length:]
+            others = [
+                other for other in words if other != path and words[other][-length:] == metric
+            ]
+            if any(words[other][:-length] for other in others):
+                found[path] = metric if last else metric[::-1]
+                break
+
+    return found
 
 
 def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> dict[str, str]:

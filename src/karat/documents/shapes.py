@@ -130,11 +130,21 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if len(paths) < 2 or marks != running or marks[0] not in "01a":
             continue
         # in any language, if a column of such letters tells which is right
-        of_systems = file.door == "results" and {*words_of(stem)} & _OF_SYSTEMS
-        if of_systems:  # `response_a` and `response_b`, and the winner of them
+        letters = _letters(file, marks)
+        if file.door == "results" and _of_systems(file, stem, letters):
             continue
-        told = marks[0] == "a" and bool(_letters(file, marks))
+        told = marks[0] == "a" and bool(letters)
         if not stem or is_choice_stem(stem) or told:
             return tuple(paths)
 
     return ()
+
+
+def _of_systems(file: Candidates, stem: str, letters: Sequence[str]) -> bool:
+    """Whether columns such as `response_a` and `response_b` are answers of several systems;
+    `letters`: columns that hold nothing but their marks, as one with the winner does.
+    """
+    words = {*words_of(stem)}
+    right = [path for path in letters if not is_score_name(path)]
+    alone = not right and not file.strong("answer")
+    return bool(words & _OF_SYSTEMS) or (alone and bool(words & {"answer", "answers"}))

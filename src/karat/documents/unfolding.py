@@ -4,20 +4,23 @@ without, a list of metrics in a cell, or a row for each metric of an answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
 
 import msgspec
 
+from karat.documents.candidates import TEXTS_OF_ANSWERS
 from karat.documents.cells import parsed
-from karat.documents.columns import Row, are_messages, score_in
+from karat.documents.columns import Row, are_messages, is_empty, score_in
 from karat.documents.names import (
     DECIDED,
     SAID,
     Meaning,
     is_gold,
     is_score_name,
+    joined,
     meanings,
     speaker_and_text,
     word_set,
@@ -25,7 +28,7 @@ from karat.documents.names import (
 )
 from karat.documents.results import repeats_scores
 from karat.documents.row_list import Rows
-from karat.formats import some_of, text_of
+from karat.formats import plural, some_of, text_of
 
 _LOOKED_AT = 20  # rows that decide
 _METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension measure")
@@ -40,6 +43,21 @@ _SEVERAL = word_set(
 )
 _TEXTS = word_set("responses outputs generations completions predictions samples")
 _SAID = ("answer", "golden")
+_FEWEST = 3  # rows that a last one can sum up
+_ROUNDED = 0.006  # files round their means
+_DOES_NOT_APPLY = frozenset({"no", "false", "0", "n", "n/a", "na", "not applicable"})
+
+
+_SUMMARY = re.compile(
+    r"\W*(?:(?:grand|overall|final) )?(?:averages?|avg|means?|totals?|sum|overall|promedio|media|"
+    r"média|moyenne|durchschnitt|mittelwert|gesamt|summe|итого|среднее|平均|合计|合計)\b",
+    re.IGNORECASE,
+)
+
+
+def is_summary(text: str) -> bool:
+    """Whether a text is what a row with the means or totals of others is called."""
+    return _SUMMARY.match(text) is not None
 
 
 def unfolded(rows: Rows) -> Rows:
@@ -49,14 +67,23 @@ def unfolded(rows: Rows) -> Rows:
     first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     if not first:
         return rows
+    summary = _summary(rows)
+    if summary is not None:
+        number, text = summary
+        others = ((at, row) for at, row in rows.rows if at != number)
+        rows = _changed(rows, others, f"the last row sums up the others and is left out: {text}")
     written = []
     for name, value in first[0].items():
         cells = [row.get(name) for row in first]
-        if _are_written_objects(cells) and not repeats_scores(value, first[0]):
+        if _are_written_objects(name, cells) and not repeats_scores(value, first[0]):
             written.append(name)
 
     if written:
         rows = _changed(rows, _with_objects(rows.rows, written))
+    applying = _applying(first)
+    if applying:
+        rows = _changed(rows, _where_they_apply(rows.rows, applying), *_said_of(rows, applying))
+    if rows.count:
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     together = _answers_and_scores(first)
     for name in () if together else first[0]:
@@ -96,17 +123,105 @@ def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Ro
     return changed
 
 
+# --- a last row that sums up the others -------------------------------------------------------
+
+
+def _summary(rows: Rows) -> tuple[int, str] | None:
+    """The number of a last row with the means or totals of the others, and what it is called.
+
+    One of its texts says so, and it lacks a text that all others have, or its numbers are the
+    others' means. None: there is none.
+    """
+    *others, last = rows.rows if rows.count > _FEWEST else [(0, {})]
+    number, row = last
+    name = next((text for text in row.values() if isinstance(text, str) and is_summary(text)), None)
+    if name is None:
+        return None
+    lacks, means, numbers = False, 0, 0
+    for column, value in row.items():
+        above = [other.get(column) for _, other in others]
+        if any(is_empty(cell) for cell in above):
+            continue
+        if is_empty(value):
+            lacks = lacks or all(isinstance(cell, str) for cell in above)
+        scores = [score for score in map(score_in, above) if score is not None]
+        mean = score_in(value)
+        if mean is not None and len(scores) == len(above):
+            numbers += 1
+            means += abs(mean - sum(scores) / len(scores)) <= _ROUNDED
+    texts = [value for value in row.values() if isinstance(value, str) and score_in(value) is None]
+    if lacks or (texts == [name] and 0 < numbers == means):
+        return number, name
+    return None
+
+
+# --- a column that says where a score applies -------------------------------------------------
+
+
+def _applying(first: Sequence[Row]) -> dict[str, str]:
+    """Column of scores → the column that says where they apply: `tone` and `tone_applicable`."""
+    metrics = {words_of(name): name for name in first[0]}
+    found = {}
+    for name in first[0]:
+        words = words_of(name)
+        if "applicable" not in words:
+            continue
+        of_metric = tuple(word for word in words if word not in ("applicable", "is", "not"))
+        for ending in ((), ("score",), ("rating",)):
+            metric = metrics.get((*of_metric, *ending))
+            if metric is not None and "not" not in words:
+                found[metric] = name
+
+    return found
+
+
+def _where_they_apply(
+    rows: Iterable[tuple[int, Row]], applying: Mapping[str, str]
+) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        changed = dict(row)
+        for metric, column in applying.items():
+            if _does_not_apply(row.get(column)):
+                changed[metric] = None
+
+        yield number, changed
+
+
+def _does_not_apply(value: object) -> bool:
+    return value is not None and text_of(value).strip().casefold() in _DOES_NOT_APPLY
+
+
+def _said_of(rows: Rows, applying: Mapping[str, str]) -> list[str]:
+    """How many scores are missing, and why; empty: none is."""
+    counts = []
+    for metric, column in applying.items():
+        number = sum(_does_not_apply(row.get(column)) for _, row in rows.rows)
+        if number:
+            counts.append(f"'{metric}' in {plural(number, 'row')} where '{column}' says so")
+
+    return [f"missing, as not applicable: {some_of(counts)}"] if counts else []
+
+
 # --- an object in a cell, as text -------------------------------------------------------------
 
 
-def _are_written_objects(cells: Sequence[object]) -> bool:
-    """Whether cells hold objects or lists of chat messages as text, or nothing."""
+def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
+    """Whether cells hold objects or lists of chat messages as text, or nothing.
+
+    An object that is itself what is right, or what was answered, stays a text, which is compared.
+    """
     texts = [cell for cell in cells if cell is not None and cell != ""]
     if not texts or not all(isinstance(cell, str) and cell[:1] in ("{", "[") for cell in texts):
         return False
+    compared = bool({meaning.role for meaning in meanings(name)} & {*_SAID})
     for cell in texts:
         value = parsed(str(cell))
-        if not isinstance(value, dict) and not (isinstance(value, list) and are_messages(value)):
+        messages = isinstance(value, list) and are_messages(value)
+        if not isinstance(value, dict) and not messages:
+            return False
+        parts = value if isinstance(value, dict) else {}
+        told = any(joined(key) in TEXTS_OF_ANSWERS or is_score_name(key) for key in parts)
+        if compared and not messages and not told:
             return False
 
     return True

@@ -56,7 +56,8 @@ class ARowASystem:
         words = [words_of(path) for path in systems]
         stems = {tuple(path[:-1]) for path in words}
         numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
-        numbered = numbered and bool(SAID & {*words[0]})  # `gpt_3` and `gpt_4` are systems
+        # `gpt_3` and `gpt_4` are systems
+        numbered = numbered and (bool(SAID & {*words[0]}) or repeats(words[0][0]))
         numbered = numbered and not models
         self.columns = {"repetition" if numbered else "condition": _SYSTEM}
         if answered:

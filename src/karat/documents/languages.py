@@ -83,7 +83,16 @@ _IN_OTHER_LANGUAGES = {
     "time": "tiempo tempo temps zeit время süre waktu czas 耗时 时间 時間 시간",
     "seconds": "segundos secondes sekunden secondi saniye detik секунды 秒",
     "message": "msg mensaje mensagem nachricht mesaj messaggio сообщение 消息 메시지",
-    "sender": "remitente absender gonderen gönderen отправитель",
+    "messages": """mensagens mensajes nachrichten mesajlar messaggi messagi сообщения メッセージ
+        메시지들""",
+    "content": "contenido conteúdo conteudo contenuto inhalt contenu содержание içerik 内容",
+    "role": "rol rolle rôle ruolo роль 角色 役割 역할",
+    "speaker": "sprecher hablante falante locuteur 说话人",
+    "history": "historial histórico verlauf historique история",
+    "dialogue": """conversa conversación conversacion gespräch konversation diálogo dialogo диалог
+        对话 会话 대화""",
+    "sender": """remitente absender gonderen gönderen отправитель emisor expéditeur mittente
+        发送者""",
     "user": "用户 用戶 ユーザー 사용자",
     "group": "grupo gruppe groupe gruppo groep группа 组别",
     "condition": "condición condicion condição condicao bedingung condizione conditie условие 条件",

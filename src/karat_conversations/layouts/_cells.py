@@ -28,6 +28,7 @@ ASKED: Sequence[Role] = ("question",)
 ANSWERED: Sequence[Role] = ("answer", "golden")
 _SHORTEST = 3  # messages of a chat in which each person may speak once
 _TEXTS = ("text", "content", "utterance", "transcript", "message")  # keys of a speaker's object
+_SPOKEN = word_set("exchanges dialog dialogue dialogs dialogues utterances")
 _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 
 
@@ -276,6 +277,10 @@ def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def is_of_turns(path: str) -> bool:
     """Whether a list under this name holds the turns of one conversation."""
-    words = {*words_of(path)}
+    return is_spoken(path) or bool({*words_of(path)} & {"steps", "history", "rounds"})
+
+
+def is_spoken(path: str) -> bool:
+    """Whether a list under this name holds what people say."""
     named = any(meaning.role == "messages" for meaning in meanings(path))
-    return named or bool(words & {"steps", "history", "rounds", "exchanges", "dialog", "dialogue"})
+    return named or bool({*words_of(path)} & _SPOKEN)

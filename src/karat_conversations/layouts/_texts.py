@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ FEW_SPEAKERS = 6  # among more, nobody can tell which one is the assistant
 _IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T+ -]{3,30}(?:[AP]M|Z)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
 _MARKED = re.compile(
-    rf"^{_AT}(?:<(\w{{1,20}})>|\[(\w[\w ]{{0,20}})\]:?(?!\()"
+    rf"^{_AT}(?:<[@+~&% ]?(\w[\w|^`\[\]{{}}-]{{0,30}})>|\[(\w[\w ]{{0,20}})\]:?(?!\()"
     rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][^()\[\]\n]{{1,40}}[)\]])?[:：]\*{{0,2}})",
     re.MULTILINE,
 )
@@ -29,6 +30,24 @@ _DIRECTIONS = re.compile(
     "[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )  # marks of the writing's direction
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
+_LETTERS = {
+    **dict.fromkeys(("q", "question", "frage", "pregunta", "pergunta", "вопрос", "问", "질문"), "user"),
+    **dict.fromkeys(("u", "h", "п", "в", "問"), "user"),
+    **dict.fromkeys(("a", "answer", "antwort", "respuesta", "resposta", "ответ", "答"), "assistant"),
+    **dict.fromkeys(("답변", "b", "б", "о", "r"), "assistant"),
+}
+"""Marks that are the two sides' if they are the only ones."""
+_TIME_INSIDE = re.compile(
+    r"(?<=\S)[ \t]+(?=[\[(]\d{1,2}:\d\d(?::\d\d)?[\])][ \t]+\w[\w ]{0,30}:)"
+)
+"""Where a line goes on with the time of the next message and its speaker."""
+_CUE = re.compile(r"^(?:WEBVTT.*|NOTE.*|\d+|[\d:.,]+ --> .*)(?:\n|\Z)", re.MULTILINE)
+_VOICE = re.compile(r"^<v(?:\.\S+)? ([^>\n]{1,40})>(.*?)(?:</v>)?$", re.MULTILINE)
+"""Who speaks in a subtitle."""
+_FEWEST_AFTER_HEAD = 5  # messages, with the head
+_AGAIN = 3  # times that a speaker speaks, where others may be no speakers
+_MOST = 0.8  # of the marks in a text are then those of speakers
+_HEAD = 0.25  # of a text may be the head before its first speaker
 _TIMED = re.compile(r"[ \t]*[(\[]?\d")  # a mark that begins with a time
 _CLOSED = re.compile(r"(?:\[/(\w{1,20})\]|</(\w{1,20})>)[ \t\r]*$", re.MULTILINE)
 _TEMPLATE = re.compile(
@@ -60,13 +79,18 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
     """
     if "\n" not in text:
         text = text.replace("\\n", "\n")  # as some tables write the ends of lines
+    if " --> " in text:
+        text = _VOICE.sub(r"\1: \2", _CUE.sub("", text.replace("\r", "")))
+    text = _TIME_INSIDE.sub("\n", text)
     exported = _exported(text)
     if exported:
         return _with_roles([exported], agent)
     text = _CLOSED.sub(lambda end: "" if side_of(end[1] or end[2]) else end[0], text)
     found = _parted(text, _MARKED, agent)
     if found and found[0][0]["role"] == "system":
-        return []  # text before the first speaker
+        head = len(found[0][0]["content"])
+        if head > _HEAD * len(text) or len(found[0]) < _FEWEST_AFTER_HEAD:
+            return []  # text that quotes speakers
     if agent is not None:
         return found
     if not found and (first := _IN_LINES.match(text)) is not None and side_of(first[1]):
@@ -89,7 +113,8 @@ def _exported(text: str) -> list[Message]:
         if line[1] is not None and said:
             found.append({"role": line[1].strip(), "content": said})
 
-    if len({message["role"] for message in found}) < 2:
+    angles = sum(message["role"].startswith("<") for message in found)
+    if len({message["role"] for message in found}) < 2 or 2 * angles > len(found):
         return []
     return found
 
@@ -127,10 +152,12 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
         for match in mark.finditer(text)
     ]
     timed = bool(marks)
+    in_angles = bool(marks) and all("<" in match[0] for match, _ in marks)
     for match, _ in marks:
         said_after = text[match.end() : match.end() + 1].isspace()  # and no time goes on
         timed = timed and said_after and _TIMED.match(match[0]) is not None
-    sides = _sides_of_marks([said.lower() for _, said in marks], mark, agent, timed=timed)
+    said_by = [said.lower() for _, said in marks]
+    sides = _sides_of_marks(said_by, mark, agent, timed=timed, in_angles=in_angles)
     begins, role = 0, "system"
     found: list[Message] = []
     starts = []  # of messages after an empty line
@@ -164,14 +191,29 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
 
 
 def _sides_of_marks(
-    said: Sequence[str], mark: re.Pattern[str], agent: Sequence[str] | None, *, timed: bool
+    said: Sequence[str],
+    mark: re.Pattern[str],
+    agent: Sequence[str] | None,
+    *,
+    timed: bool,
+    in_angles: bool,
 ) -> dict[str, str]:
     """What marks a message in a text → whose it is. Names that say nothing count if they are all
     that is marked, and begin lines often enough or after a time each.
     """
     names = [*dict.fromkeys(said)]
+    by_letter = {name: _LETTERS.get(name, "") for name in names}
+    if agent is None and {*by_letter.values()} == {"user", "assistant"}:
+        return by_letter
     often = 1 < len(names) <= 3 < len(said)
-    in_turn = mark is _MARKED and (often or (timed and len(names) <= FEW_SPEAKERS))
+    in_turn = mark is _MARKED and (often or (timed and (in_angles or len(names) <= FEW_SPEAKERS)))
+    if mark is _MARKED and not in_turn:
+        # names that are said once are words with a colon
+        times = Counter(said)
+        again = [name for name in names if times[name] >= _AGAIN]
+        marked_again = sum(times[name] for name in again)
+        in_turn = 1 < len(again) <= FEW_SPEAKERS and marked_again >= _MOST * len(said)
+        names = again if in_turn else names
     if agent is not None:
         if not in_turn:
             return {}

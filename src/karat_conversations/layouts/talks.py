@@ -14,7 +14,7 @@ from itertools import islice
 
 from karat.documents.chats import Message, has_both_sides, of_people
 from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty
-from karat.documents.names import any_speaker_and_text, meanings, with_role
+from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, meanings, with_role
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._cells import (
@@ -33,11 +33,13 @@ from karat_conversations.layouts._lists import listed_apart
 from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
 from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
+from karat_conversations.layouts._shaped import in_shaped_lists
 from karat_conversations.layouts._texts import ANYONE, conversations
 
 __all__ = ["Talks"]
 
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
+_OF_TEXTS = 2  # columns of an object whose keys are ids and whose values are texts
 _MOST_LEVELS = 3  # of lists of questions in lists
 
 
@@ -68,7 +70,7 @@ class Talks:
             several = several or (isinstance(said, list) and are_of_speakers(said))
             for message in said if isinstance(said, list) else ():
                 keys = any_speaker_and_text(message)
-                if keys is not None:
+                if keys is not None and message[keys[0]] not in NOT_SPEAKING:
                     names[str(message[keys[0]])] += 1
 
         if several:
@@ -114,6 +116,7 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
         )
         if found is None and not asks(columns):
             found = _in_cells(rows, columns, agent, whole)
+            found = found or in_shaped_lists(rows, columns, agent)
         found = found or in_rows(rows, columns, agent)
         if found is None and whole and agent is None:
             found = in_columns_of_sides(rows, columns)
@@ -156,7 +159,7 @@ def _in_cells(
 ) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
         known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
-        if known and columns[path].is_text:
+        if known and columns[path].is_text and len(columns) > _OF_TEXTS:
             continue
         values = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
         filled = [value for value in values if not is_empty(value)]

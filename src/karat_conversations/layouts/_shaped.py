@@ -1,0 +1,181 @@
+"""Lists of messages whose keys no table of names has: who speaks and what is said, by what they
+hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+
+import msgspec
+
+from karat.documents.cells import parsed
+from karat.documents.chats import Message, has_both_sides, with_sides
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
+from karat.documents.names import NOT_SPEAKING, last_part, side_of, word_set, words_of
+from karat.documents.row_list import Rows
+from karat_conversations.layouts._cells import SAYS, is_spoken
+from karat_conversations.layouts._rows import MESSAGES, with_rows
+from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
+
+SPEAKERS = word_set("role speaker sender author from actor participant direction who nick")
+_LONGEST_NAME = 40  # of somebody who speaks
+_SHORTEST_TEXT = 10  # characters that messages have on average, where no name says what they are
+_FLAGGED = word_set("is from by sent was")
+"""Words of a name before the side that it asks for: `is_bot`, `fromUser`."""
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """Where messages hold who speaks, and what is said."""
+
+    speaker: str
+    texts: tuple[str, ...]  # a message has its text under one of them
+    side: str | None = None  # of those whose `speaker` is true; None: it is their name
+
+    def message(self, entry: Row) -> Message:
+        """A message with the usual keys; without content if it has no text."""
+        filled = [cell(entry, path) for path in self.texts]
+        filled = [value for value in filled if not is_empty(value)]
+        who = cell(entry, self.speaker)
+        if self.side is not None:
+            is_it = str(who).strip().lower() in ("true", "yes", "1")
+            who = self.side if is_it else _OTHER[self.side]
+        return {"role": str(who), "content": next(iter(filled), None)}
+
+
+_OTHER = {"user": "assistant", "assistant": "user"}
+
+
+def in_shaped_lists(
+    rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None
+) -> Rows | None:
+    """Rows with a list of objects of which one key has few short values in turn, and another what
+    they say.
+    """
+    for path in columns:
+        lists = [_entries(cell(row, path)) for _, row in islice(rows.rows, LOOKED_AT)]
+        lists = [entries for entries in lists if entries]
+        if 2 * len(lists) <= columns[path].filled:
+            continue
+        keys = _keys(lists, path)
+        if keys is None:
+            continue
+        chats = []
+        for number, row in rows.rows:
+            opening = [value for value in row.values() if _opens(value, keys)]
+            said = [keys.message(entry) for entry in (*opening, *_entries(cell(row, path)))]
+            said = [message for message in said if message["content"] is not None]
+            if agent != ANYONE:
+                said = with_sides(said, agent, system_answers=True)
+            others = {key: row[key] for key in row if key != path.partition(".")[0]}
+            chats.append((number, {**others, MESSAGES: said}))
+
+        known = any(has_both_sides(row[MESSAGES]) for _, row in chats)
+        if known or agent == ANYONE:
+            texts = " or ".join(f"'{text}'" for text in keys.texts)
+            note = f"'{path}': conversations, '{keys.speaker}' says who speaks, {texts} what"
+            return with_rows(rows, chats, note)
+
+    return None
+
+
+def _entries(value: object) -> list[Row]:
+    """The objects in a list, also in one that is written as text; none: it holds something else."""
+    if isinstance(value, str):
+        value = parsed(value)
+    if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value):
+        return []
+    return value
+
+
+def _opens(value: object, keys: Keys) -> bool:
+    """Whether an object beside the list is a message like those in it: what began the chat."""
+    if not isinstance(value, Mapping) or is_empty(cell(value, keys.speaker)):
+        return False
+    return keys.message(value)["content"] is not None
+
+
+def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
+    """Where the messages in such lists hold who speaks, and what; None: they are no messages."""
+    entries = [*islice((entry for part in lists for entry in part), LOOKED_AT)]
+    inside = columns_of(entries)
+    texts = _texts(inside)
+    beside = {name: column for name, column in inside.items() if name not in texts}
+    if not texts:
+        return None
+    for name, column in beside.items():
+        sides = {side_of(value) for value in column.values}
+        few = all(len(value) <= _LONGEST_NAME for value in column.values)
+        if few and sides >= {"user", "assistant"} and 2 * column.filled > len(entries):
+            return Keys(name, texts)
+        flagged = _flagged(name)
+        if flagged is not None and column.is_yes_or_no and len(column.values) == 2:
+            return Keys(name, texts, flagged)
+
+    for name in _may_speak(beside, len(entries), any_name=is_spoken(path)):
+        in_turn = sum(_alternate(part, name) for part in lists)
+        if 2 * in_turn > len(lists):
+            return Keys(name, texts)
+
+    return None
+
+
+def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
+    """The keys that hold what is said: by their names, else the one with by far the longest text.
+    """
+    spoken = [name for name, column in inside.items() if column.is_text and column.values]
+    named = [name for name in spoken if words_of(last_part(name))[-1:] and _says(name)]
+    if named:
+        return tuple(named)
+    spoken = [name for name in spoken if _holds_speech(inside[name])]
+    longest = sorted(spoken, key=lambda name: -inside[name].mean_length)
+    if not longest or inside[longest[0]].mean_length < _SHORTEST_TEXT:
+        return ()
+    others = [inside[name].mean_length for name in longest[1:]]
+    if others and 2 * others[0] > inside[longest[0]].mean_length:
+        return ()
+    return (longest[0],)
+
+
+def _holds_speech(column: Column) -> bool:
+    """Whether most values have words: no times, and no ids."""
+    worded = [value for value in column.values if any(map(str.isalpha, value))]
+    spoken = [value for value in worded if " " in value or not value.isascii()]
+    return 2 * len(spoken) > len(column.values)
+
+
+def _says(path: str) -> bool:
+    return words_of(last_part(path))[-1] in SAYS
+
+
+def _flagged(path: str) -> str | None:
+    """Whose messages have `true` under such a name; None: it asks for no side."""
+    words = [word for word in words_of(last_part(path)) if word not in _FLAGGED]
+    if len(words) == 1:
+        return side_of(words[0])
+    return None
+
+
+def _may_speak(inside: Mapping[str, Column], count: int, *, any_name: bool) -> Iterator[str]:
+    """The keys that may say who speaks, in every message and shortly: by their names first."""
+    short = []
+    for name, column in inside.items():
+        named = all(len(value) <= _LONGEST_NAME for value in column.values)
+        if named and column.filled == count and column.values and not column.flags:
+            short.append(name)
+
+    by_name = [name for name in short if SPEAKERS & {*words_of(last_part(name))}]
+    yield from by_name
+    if any_name:
+        yield from (name for name in short if name not in by_name)
+
+
+def _alternate(entries: Sequence[Row], speaker: str) -> bool:
+    """Whether a few speak, and mostly another than before, as in a conversation."""
+    names = [str(cell(entry, speaker)) for entry in entries]
+    people = {*names}
+    if not 1 < len(people) <= FEW_SPEAKERS or people <= NOT_SPEAKING:
+        return False
+    changes = sum(first != second for first, second in pairwise(names))
+    again = len(people) < len(names) or len(names) <= 3
+    return again and 2 * changes >= len(names) - 1

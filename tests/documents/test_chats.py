@@ -40,7 +40,7 @@ def test_a_system_answers_if_nobody_else_does_but_for_a_lone_first_message():
 def test_a_message_without_a_speaker_stays():
     assert with_sides([{"content": "x"}, {"role": "bot", "content": "y"}]) == [
         {"content": "x"},
-        {"role": "assistant", "content": "y"},
+        {"role": "assistant", "content": "y", "speaker": "bot"},
     ]
 
 

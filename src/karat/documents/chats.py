@@ -9,6 +9,8 @@ from karat.documents.names import NOT_SPEAKING, side_of
 from karat.formats import clean, count, plural, some_of
 
 Message = dict[str, Any]
+NAME = "speaker"
+"""The key of a message for who spoke by the file, where its `role` is a side."""
 _SYSTEMS = ("system", "sistema", "sistem")
 
 
@@ -40,13 +42,22 @@ def with_sides(
         who = speaking[at]
         # the only message of a system, at the start, is the system prompt
         if system_answers and unanswered and who in _SYSTEMS and (at or spoken_by_system > 1):
-            found.append({**message, "role": "assistant"})
+            found.append(as_side(message, "assistant"))
         elif who in sides:
-            found.append({**message, "role": sides[who]})
+            found.append(as_side(message, sides[who]))
         else:
             found.append(message)
 
     return found
+
+
+def as_side(message: Message, side: str) -> Message:
+    """The message with its side as `role`, and the name that the file has for it beside."""
+    named = dict(message)
+    if _who(message) != side:
+        named[NAME] = message["role"]
+    named["role"] = side
+    return named
 
 
 def sides_of(people: Sequence[str]) -> dict[str, str]:
@@ -82,6 +93,14 @@ def of_people(speakers: Mapping[str, int]) -> str:
     return (
         f"{held}, none of them an assistant by name: {some_of(named, most=6)}; only if one is the "
         "agent, say so: `karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
+    )
+
+
+def of_users(where: str) -> str:
+    """What to say of turns of users to which nobody replies."""
+    return (
+        f"holds what users say {where}, but no replies: turns that an agent has yet to be asked, "
+        "one after the other in a session of its own; `karat import chats` reads the finished chats"
     )
 
 

@@ -10,7 +10,12 @@ from typing import Any
 
 import msgspec
 
-from karat.documents.names import ends_with_reply, speaker_and_text
+from karat.documents.names import (
+    any_speaker_and_text,
+    ends_with_reply,
+    side_of,
+    speaker_and_text,
+)
 
 Row = Mapping[str, Any]
 NO_NAME = "column "
@@ -211,8 +216,19 @@ def score_in(value: object) -> float | None:
 
 
 def are_messages(value: Sequence[object]) -> bool:
-    """Whether a list holds chat messages: each says who speaks, and what."""
-    return bool(value) and all(speaker_and_text(part) is not None for part in value)
+    """Whether a list holds chat messages: each says who speaks, and what. Others may speak, too,
+    if the user and the assistant do.
+    """
+    if all(speaker_and_text(part) is not None for part in value):
+        return bool(value)
+    sides: set[str | None] = set()
+    for part in value:
+        keys = any_speaker_and_text(part)
+        if keys is None or not isinstance(part, dict):
+            return False
+        sides.add(side_of(part[keys[0]]))
+
+    return sides >= {"user", "assistant"}
 
 
 def cell(row: Row, path: str) -> Any:

@@ -28,6 +28,9 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     _collect(document, "", found, depth=1)
     if len(found) > 1 and _is_a_chat(found):
         return {"": [document]}
+    chat = _chat_of_pairs(document)
+    if chat is not None:
+        return {"": [chat]}
     if found and not _is_one_row(document):
         return found
     columns = _rows_of_columns(document)
@@ -308,6 +311,27 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
         sides.add(side_of(message[keys[0]]) if keys is not None else None)
 
     return {"user", "assistant"} <= sides
+
+
+_OF_PAIRS = frozenset({"history", "messages", "turns", "dialog", "dialogue", "conversation"})
+
+
+def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The object that is one chat, whose list has an object with what each side says for every
+    turn; also as the only one under its id.
+    """
+    chat = dict(document)
+    if len(document) == 1:
+        ((name, inside),) = document.items()
+        chat = {"id": name, **inside} if isinstance(inside, Mapping) else chat
+    for key, turns in chat.items():
+        named = key.casefold() in _OF_PAIRS and isinstance(turns, list)
+        if not named or not all(isinstance(turn, Mapping) for turn in turns):
+            continue
+        if turns and all({*map(side_of, turn)} >= {"user", "assistant"} for turn in turns):
+            return chat
+
+    return None
 
 
 def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:

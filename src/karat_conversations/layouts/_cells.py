@@ -22,7 +22,10 @@ from karat.documents.names import (
 from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS, marked
 
 _BESIDE = ("tool_calls", "tool_call_id", "name", "model")  # keys of messages, kept as they are
-SAYS = word_set("content text message utterance body value")
+SPEAKERS = word_set("role speaker speakers sender author from actor participant direction who nick")
+"""Words of the names of who speaks."""
+SAYS = word_set("content text message utterance utterances body value talk line speech")
+"""Words of the names of what is said."""
 _SAID = SAYS | word_set("msg question query input prompt response reply answer output")
 ASKED: Sequence[Role] = ("question",)
 ANSWERED: Sequence[Role] = ("answer", "golden")
@@ -61,7 +64,8 @@ def messages_under(
         return said
     if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
         return [{"role": "user", "content": part["content"]} for part in listed]
-    if all(isinstance(part, str) for part in listed) and not {*_TURNS} & {*words_of(path)}:
+    of_users = bool({*_TURNS} & {*words_of(path)}) and not agent
+    if all(isinstance(part, str) for part in listed) and not of_users:
         names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
         # Two people by turns: only the user can tell who of them answers
         if agent is None:

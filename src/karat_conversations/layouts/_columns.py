@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from karat.documents.chats import Message
-from karat.documents.columns import Column, Row, is_empty
+from karat.documents.chats import Message, has_both_sides
+from karat.documents.columns import Column, Row, columns_of, is_empty
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
-from karat_conversations.layouts._cells import ANSWERED, ASKED, of_side, side_of_column
+from karat_conversations.layouts._cells import (
+    ANSWERED,
+    ASKED,
+    SAYS,
+    SPEAKERS,
+    of_side,
+    side_of_column,
+    written,
+)
 from karat_conversations.layouts._messages import by_conversation, put_in_order, time_column
 from karat_conversations.layouts._rows import MESSAGES, with_rows
+from karat_conversations.layouts._texts import ANYONE
 
 _SIDES = (("user", ASKED), ("assistant", ANSWERED))
 _NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
 _SHORT = {"q": "question", "a": "answer"}
+_WHO = tuple((word,) for word in SPEAKERS)
 _COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
 
 
@@ -88,6 +98,37 @@ def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
 
     named = f"'{lists['user']}' and '{lists['assistant']}'"
     return with_rows(rows, chats, f"conversations: the lists {named}, by turns")
+
+
+def in_parallel_lists(
+    rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None
+) -> Rows | None:
+    """Tables with a list of all that is said, and one of who says it."""
+    if [*columns] == ["id", "value"] and columns["value"].lists == rows.count:
+        # One object: its keys are rows
+        row = {str(row["id"]): row["value"] for _, row in rows.rows}
+        rows = with_rows(rows, [(1, row)], "one conversation")
+        columns = columns_of([row])
+    listed = [path for path, column in columns.items() if 2 * column.lists > column.rows]
+    speaker = next((path for path in listed if words_of(path)[-1:] in _WHO), None)
+    text = next((path for path in listed if path != speaker and {*words_of(path)} & SAYS), None)
+    if speaker is None or text is None:
+        return None
+    chats = []
+    for number, row in rows.rows:
+        names, texts = row.get(speaker) or [], row.get(text) or []
+        if len(names) != len(texts) or not all(isinstance(said, str) for said in texts):
+            return None
+        pairs = zip(names, texts, strict=True)
+        said = [{"role": str(name), "content": content} for name, content in pairs]
+        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        chats.append((number, {**beside, MESSAGES: written(said, agent)}))
+
+    known = any(has_both_sides(row[MESSAGES]) for _, row in chats)
+    if known or agent == ANYONE:
+        note = f"conversations: the list '{text}', '{speaker}' says who speaks"
+        return with_rows(rows, chats, note)
+    return None
 
 
 def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:

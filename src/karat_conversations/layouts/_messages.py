@@ -14,16 +14,17 @@ from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
 from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
-from karat_conversations.layouts._cells import SAYS, written
+from karat_conversations.layouts._cells import SAYS, SPEAKERS, written
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
-from karat_conversations.layouts._texts import ANYONE
+from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
 
-_SPEAKERS = word_set("role speaker sender author from actor participant direction")
 _PERSONS: Sequence[tuple[str, ...]] = (
     *(("user",), ("username",), ("user", "name"), ("name",), ("nick",), ("member",)),
     *(("source", "name"), ("author", "name"), ("sender", "name")),
 )
 """Names of columns that say who wrote a message that has a time, and no reply beside it."""
+_NUMBERED_SPEAKERS = (("speaker",), ("role",), ("sender",), ("speakers",))
+"""Names of columns that say who speaks, also by a number."""
 _REPLIES = word_set("answer reply response output bot assistant question label score rating")
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
@@ -198,12 +199,15 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
-    speaker, text = _column(columns, _SPEAKERS), _column(columns, SAYS)
+    speaker, text = _column(columns, SPEAKERS), _column(columns, SAYS)
+    numbered = (path for path in columns if words_of(path) in _NUMBERED_SPEAKERS)
+    if speaker is None and text is not None:
+        speaker = next((p for p in numbered if len(columns[p].values) <= FEW_SPEAKERS), None)
     words = {word for path in columns for word in words_of(path)}
     if speaker is None and text is not None:
         # Whatever it is called: `event`, `sent_by`
         both = {"user", "assistant"}
-        sides = (p for p in columns if both <= {*map(side_of, columns[p].values)} and "." not in p)
+        sides = (p for p in columns if both <= {*map(side_of, columns[p].values)})
         speaker = next(sides, None)
     ends = {word for path in columns if columns[path].is_text for word in words_of(path)[-1:]}
     if speaker is None and _TIMES & words and not _REPLIES & ends:
@@ -215,10 +219,14 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
 
 
 def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
-    """The first column of texts whose name has one of the words, and says nothing of a time."""
+    """The first column of texts whose name has one of the words, at best as its last, and says
+    nothing of a time.
+    """
+    found = []
     for path, column in columns.items():
         named = {*words_of(path)}
         if "." not in path and column.is_text and words & named and not _TIMES & named:
-            return path
+            found.append(path)
 
-    return None
+    ending = (path for path in found if words_of(path)[-1] in words)
+    return next(ending, next(iter(found), None))

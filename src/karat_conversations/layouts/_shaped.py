@@ -14,11 +14,10 @@ from karat.documents.chats import Message, has_both_sides, with_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.names import NOT_SPEAKING, last_part, side_of, word_set, words_of
 from karat.documents.row_list import Rows
-from karat_conversations.layouts._cells import SAYS, is_spoken
+from karat_conversations.layouts._cells import SAYS, SPEAKERS, is_spoken
 from karat_conversations.layouts._rows import MESSAGES, with_rows
 from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
 
-SPEAKERS = word_set("role speaker sender author from actor participant direction who nick")
 _LONGEST_NAME = 40  # of somebody who speaks
 _SHORTEST_TEXT = 10  # characters that messages have on average, where no name says what they are
 _FLAGGED = word_set("is from by sent was")
@@ -121,8 +120,7 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
 
 
 def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
-    """The keys that hold what is said: by their names, else the one with by far the longest text.
-    """
+    """The keys that hold what is said: by their names, else the one with by far the longest text."""
     spoken = [name for name, column in inside.items() if column.is_text and column.values]
     named = [name for name in spoken if words_of(last_part(name))[-1:] and _says(name)]
     if named:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from karat.documents.chats import Message, has_both_sides, sides_of, with_sides
+from karat.documents.chats import Message, as_side, has_both_sides, sides_of, with_sides
 from karat.documents.names import side_of
 
 ANYONE: Sequence[str] = ()  # in place of the assistant's name: all speakers keep their names
@@ -31,15 +31,17 @@ _DIRECTIONS = re.compile(
 )  # marks of the writing's direction
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
 _LETTERS = {
-    **dict.fromkeys(("q", "question", "frage", "pregunta", "pergunta", "вопрос", "问", "질문"), "user"),
+    **dict.fromkeys(
+        ("q", "question", "frage", "pregunta", "pergunta", "вопрос", "问", "질문"), "user"
+    ),
     **dict.fromkeys(("u", "h", "п", "в", "問"), "user"),
-    **dict.fromkeys(("a", "answer", "antwort", "respuesta", "resposta", "ответ", "答"), "assistant"),
+    **dict.fromkeys(
+        ("a", "answer", "antwort", "respuesta", "resposta", "ответ", "答"), "assistant"
+    ),
     **dict.fromkeys(("답변", "b", "б", "о", "r"), "assistant"),
 }
 """Marks that are the two sides' if they are the only ones."""
-_TIME_INSIDE = re.compile(
-    r"(?<=\S)[ \t]+(?=[\[(]\d{1,2}:\d\d(?::\d\d)?[\])][ \t]+\w[\w ]{0,30}:)"
-)
+_TIME_INSIDE = re.compile(r"(?<=\S)[ \t]+(?=[\[(]\d{1,2}:\d\d(?::\d\d)?[\])][ \t]+\w[\w ]{0,30}:)")
 """Where a line goes on with the time of the next message and its speaker."""
 _CUE = re.compile(r"^(?:WEBVTT.*|NOTE.*|\d+|[\d:.,]+ --> .*)(?:\n|\Z)", re.MULTILINE)
 _VOICE = re.compile(r"^<v(?:\.\S+)? ([^>\n]{1,40})>(.*?)(?:</v>)?$", re.MULTILINE)
@@ -159,19 +161,22 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
     said_by = [said.lower() for _, said in marks]
     sides = _sides_of_marks(said_by, mark, agent, timed=timed, in_angles=in_angles)
     begins, role = 0, "system"
+    name = role
     found: list[Message] = []
     starts = []  # of messages after an empty line
     for match, said in marks:
         if said.lower() in sides:
-            found.append({"role": role, "content": text[begins : match.start()].strip()})
+            message = {"role": name, "content": text[begins : match.start()].strip()}
+            found.append(as_side(message, role))
             begins = match.end()
+            name = said
             role = sides[said.lower()]
             if agent == ANYONE:
-                role = said
+                role = name
             if _PARAGRAPH.search(text, max(0, match.start() - 20), match.start()):
                 starts.append(len(found))
 
-    found.append({"role": role, "content": text[begins:].strip()})
+    found.append(as_side({"role": name, "content": text[begins:].strip()}, role))
     first = 0 if found[0]["content"] else 1
     bounds = [first, *starts, len(found)]
     sizes = [end - start for start, end in pairwise(bounds)]

@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from karat.documents.chats import Message, has_both_sides, of_people
+from karat.documents.chats import Message, has_both_sides, of_people, of_users
 from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty
-from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, meanings, with_role
+from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, meanings, with_role, words_of
 from karat.documents.row_list import Rows
-from karat.formats import plural
+from karat.formats import plural, some_of
 from karat_conversations.layouts._cells import (
     are_of_speakers,
+    is_spoken,
     last_branch,
     messages_in,
     messages_under,
@@ -28,6 +29,7 @@ from karat_conversations.layouts._columns import (
     in_columns_of_sides,
     in_lists_of_sides,
     in_numbered_columns,
+    in_parallel_lists,
 )
 from karat_conversations.layouts._lists import listed_apart
 from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
@@ -82,6 +84,12 @@ class Talks:
         conversation.
         """
         columns = columns_of(row for _, row in rows.rows)
+        turns = [path for path, column in columns.items() if _asked_in_turn(path, column)]
+        if turns:
+            said = of_users(f"in several turns ({some_of([repr(path) for path in turns])})")
+            if is_spoken(turns[0]):
+                said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
+            return said
         of_text = [*columns] == ["transcript"]
         speaker, text = speaker_and_text_columns(columns)
         asked = with_role(columns, "question", "golden", "answer")
@@ -93,6 +101,17 @@ class Talks:
         if of_text:
             return "no conversation: its lines have no speakers"
         return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
+
+
+def _asked_in_turn(path: str, column: Column) -> bool:
+    """Whether a column holds what one user says in several turns: plain texts of one conversation,
+    or what follows the first question.
+    """
+    texts = isinstance(column.example, list) and all(isinstance(t, str) for t in column.example)
+    follows = "".join(words_of(path)).startswith(("followup", "nextturn"))
+    if follows:
+        return texts or column.is_text
+    return texts and is_spoken(path)
 
 
 def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, whole: bool) -> Rows:
@@ -113,6 +132,7 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
             in_numbered_columns(rows, columns)
             or in_lists_of_sides(rows, columns)
             or in_objects(rows, columns, agent)
+            or in_parallel_lists(rows, columns, agent)
         )
         if found is None and not asks(columns):
             found = _in_cells(rows, columns, agent, whole)

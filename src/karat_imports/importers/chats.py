@@ -8,6 +8,7 @@ and `value`, ShareGPT's form.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
-from karat.documents.chats import in_place_of_text, of_people, with_sides
+from karat.documents.chats import NAME, in_place_of_text, of_people, of_users, with_sides
 from karat.documents.columns import cell, columns_of, is_empty
 from karat.documents.names import (
     NOT_SPEAKING,
@@ -29,7 +30,7 @@ from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption
-from karat.formats import clean, some_of
+from karat.formats import clean, count, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
@@ -116,8 +117,10 @@ class Chats:
             return _Log(path)
         read = table(path, part=asked.part, sheet=asked.sheet)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
-        if found is not None:
+        if found is not None and (_anybody_replies(found) or self._agent is not None):
             return found
+        if found is not None:
+            raise bad_file(path, of_users("in turn"))
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
@@ -165,6 +168,16 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
     alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
     ids = tuple(_ids(rows, columns))
     return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), ids)
+
+
+def _anybody_replies(log: _Log) -> bool:
+    """Whether a chat holds more than what a user says."""
+    for _, row in _records(log, Findings()):
+        roles = {message.get("role") for message in map(_with_usual_keys, _listed(row))}
+        if roles - {"user", "system"} or row.text(*_REPLIES) is not None:
+            return True
+
+    return False
 
 
 def _exchanges(rows: Rows, reading: Reading) -> Rows:
@@ -233,6 +246,7 @@ def _trials(
 ) -> Iterator[ImportedTrial]:
     """What was said, turn by turn. Fills `conditions`, and `first_row` with the first answer."""
     unused: dict[str, None] = {}
+    speaking: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
     for log in logs:
         continued = _continued(log)
         for place, row in _records(log, findings):
@@ -261,6 +275,13 @@ def _trials(
             if not somebody_answers and len(people) > 1:
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(people)}", place)
                 continue
+
+            for message in said:
+                side = str(message.get("role"))
+                if side in speaking:
+                    speaking[side][str(message.get(NAME, side))] += 1
+                elif side.strip().lower() not in ("", *NOT_SPEAKING):
+                    findings.left_out(f"message of '{clean(side)}', neither user nor agent", place)
 
             turns, unheard = _turns(said)
             for _ in range(unheard):
@@ -307,6 +328,11 @@ def _trials(
                     detail=row.without(*_KEYS),
                 )
 
+    for side, does in (("assistant", "answers"), ("user", "asks")):
+        names = speaking[side]
+        if {*names} - {side}:
+            shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.most_common()]
+            findings.note(f"who {does}: {some_of(shown, most=6)}")
     if unused:
         findings.note(f"not used: {some_of([*unused], most=_MOST_NAMED)}")
 
@@ -316,20 +342,32 @@ def _listed(row: Json) -> list[Json]:
     return next((row.list(key) for key in _KEYS if isinstance(row.get(key), list)), [])
 
 
+_FEWEST_GROWING = 3  # records, each with the beginning of the next, are one chat
+
+
 def _continued(log: _Log) -> set[str]:
     """The places of records that hold the beginning of a later record of the same chat, as logs do
-    that save a chat after each turn.
+    that save a chat after each turn: of the same name, or of several records in succession.
     """
     chats: dict[str, list[tuple[str, list[int]]]] = {}  # name → places, and hashes of beginnings
+    found: set[str] = set()
+    growing: list[str] = []  # places
+    last = 0  # hash of the record before
     for place, row in _records(log, Findings()):
+        begun = [0]
+        for message in _listed(row):
+            begun.append(hash((begun[-1], msgspec.json.encode(message))))
+
         name, _ = _name(log, row)
         if name is not None:
-            begun = [0]
-            for message in _listed(row):
-                begun.append(hash((begun[-1], msgspec.json.encode(message))))
             chats.setdefault(name, []).append((place, begun[1:]))
+        if last not in begun[1:-1]:
+            growing = []
+        growing.append(place)
+        if len(growing) >= _FEWEST_GROWING:
+            found.update(growing[:-1])
+        last = begun[-1]
 
-    found = set()
     for records_of_chat in chats.values():
         later: set[int] = set()
         for place, begun in reversed(records_of_chat):

@@ -17,7 +17,7 @@ from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
-from karat.documents.names import Role, meanings, names_documents
+from karat.documents.names import Role, meanings, names_documents, with_role, words_of
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import Part, Understood, examples
@@ -132,7 +132,8 @@ class RowReader:
         other = None
         if not self._named:
             other = no_questions(self.rows, self._columns)
-        if other is not None:
+        surely_asks = bool(with_role(self._columns, "question"))
+        if other is not None and not surely_asks:
             self.faults.append(Fault(place="file", message=other))
             return
 
@@ -156,6 +157,8 @@ class RowReader:
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
         if answered or any(2 * column.messages > column.filled for column in chats):
             fault = Fault(place=fault.place, message=f"{fault.message}\n  {_OF_A_LOG}")
+        if other is not None:
+            fault = Fault(place=fault.place, message=f"{fault.message}\n  the file {other}")
         self.faults.append(fault)
         self.readings = tuple(roles_text(reading) for reading in readings)
 

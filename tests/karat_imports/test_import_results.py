@@ -215,7 +215,11 @@ def test_what_parts_the_questions_only_is_no_condition(tmp_path):
         ("few.csv", "id,a,b\nq1,1,2\nq2,3,4\n", "--map score.a=a --map score.b=b"),
         ("parts.json", '{"train": [{"question": "A?", "answer": "a"}], "test": [{"question": "B?", "answer": "b"}]}',
          "--set part=NAME"),
-        ("chats.json", '[{"id": "c1", "log": [{"speaker": "user", "text": "A?"}]}]', "karat import chats"),
+        (
+            "chats.json",
+            '[{"id": "c1", "log": [{"speaker": "user", "text": "A?"}, {"speaker": "bot", "text": "B"}]}]',
+            "karat import chats",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_imported_is_named_for_what_it_is(tmp_path, name, text, said):

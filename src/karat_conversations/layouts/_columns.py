@@ -106,9 +106,9 @@ def in_parallel_lists(
     """Tables with a list of all that is said, and one of who says it."""
     if [*columns] == ["id", "value"] and columns["value"].lists == rows.count:
         # One object: its keys are rows
-        row = {str(row["id"]): row["value"] for _, row in rows.rows}
-        rows = with_rows(rows, [(1, row)], "one conversation")
-        columns = columns_of([row])
+        whole = {str(row["id"]): row["value"] for _, row in rows.rows}
+        rows = with_rows(rows, [(1, whole)], "one conversation")
+        columns = columns_of([whole])
     listed = [path for path, column in columns.items() if 2 * column.lists > column.rows]
     speaker = next((path for path in listed if words_of(path)[-1:] in _WHO), None)
     text = next((path for path in listed if path != speaker and {*words_of(path)} & SAYS), None)

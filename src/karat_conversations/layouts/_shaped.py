@@ -120,7 +120,7 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
 
 
 def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
-    """The keys that hold what is said: by their names, else the one with by far the longest text."""
+    """The keys that hold what is said: by their names, else the one with by far the longest."""
     spoken = [name for name, column in inside.items() if column.is_text and column.values]
     named = [name for name in spoken if words_of(last_part(name))[-1:] and _says(name)]
     if named:

@@ -30,15 +30,11 @@ _DIRECTIONS = re.compile(
     "[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )  # marks of the writing's direction
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
+_ASKING_MARKS = "q question frage pregunta pergunta вопрос 问 問 질문 u h п в"
+_ANSWERING_MARKS = "a answer antwort respuesta resposta ответ 答 답변 b б о r"
 _LETTERS = {
-    **dict.fromkeys(
-        ("q", "question", "frage", "pregunta", "pergunta", "вопрос", "问", "질문"), "user"
-    ),
-    **dict.fromkeys(("u", "h", "п", "в", "問"), "user"),
-    **dict.fromkeys(
-        ("a", "answer", "antwort", "respuesta", "resposta", "ответ", "答"), "assistant"
-    ),
-    **dict.fromkeys(("답변", "b", "б", "о", "r"), "assistant"),
+    **dict.fromkeys(_ASKING_MARKS.split(), "user"),
+    **dict.fromkeys(_ANSWERING_MARKS.split(), "assistant"),
 }
 """Marks that are the two sides' if they are the only ones."""
 _TIME_INSIDE = re.compile(r"(?<=\S)[ \t]+(?=[\[(]\d{1,2}:\d\d(?::\d\d)?[\])][ \t]+\w[\w ]{0,30}:)")

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
 from karat.documents.chats import NAME, in_place_of_text, of_people, of_users, with_sides
-from karat.documents.columns import cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, cell, columns_of, is_empty
+from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
@@ -245,44 +246,20 @@ def _trials(
     agent: Sequence[str] | None,
 ) -> Iterator[ImportedTrial]:
     """What was said, turn by turn. Fills `conditions`, and `first_row` with the first answer."""
-    unused: dict[str, None] = {}
-    speaking: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
+    heard = _Heard()
     for log in logs:
         continued = _continued(log)
         for place, row in _records(log, findings):
             if place in continued:
                 findings.left_out("chat that a later record of it continues", place)
                 continue
-            listed = _listed(row)
-            written = [*map(_with_usual_keys, listed)]
-            # Where the `speaker`, not the `role`, may be the system, it answers, as in the
-            # Schema-Guided Dialogue dataset
-            first: object = next(iter(listed), None)
-            of_system = isinstance(first, Mapping) and "role" not in first
-            said = with_sides(
-                written, agent if log.rows is None else None, system_answers=of_system
-            )
-            beside = row.text(*_REPLIES)  # to the last message, where the log has it aside
-            if beside is not None and said and said[-1].get("role") == "user":
-                said.append({"role": "assistant", "content": beside})
-            sides = {str(message.get("role")) for message in said}
-            names = dict.fromkeys(str(message.get("role", "")) for message in written)
-            people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
-            somebody_answers = "assistant" in sides or sides <= {"user", *NOT_SPEAKING}
-            if agent is not None and said and "assistant" not in sides:
-                findings.left_out(f"chat without {some_of([repr(name) for name in agent])}", place)
+            said = _said(log, row, agent)
+            why_not = _why_not(said, row, agent)
+            if why_not is not None:
+                findings.left_out(why_not, place)
                 continue
-            if not somebody_answers and len(people) > 1:
-                findings.left_out(f"chat, --set agent=NAME: {who_answers(people)}", place)
-                continue
-
-            for message in said:
-                side = str(message.get("role"))
-                if side in speaking:
-                    speaking[side][str(message.get(NAME, side))] += 1
-                elif side.strip().lower() not in ("", *NOT_SPEAKING):
-                    findings.left_out(f"message of '{clean(side)}', neither user nor agent", place)
-
+            for other in heard.speakers(said):
+                findings.left_out(f"message of '{other}', neither user nor agent", place)
             turns, unheard = _turns(said)
             for _ in range(unheard):
                 findings.left_out("reply before the user says anything", place)
@@ -295,7 +272,7 @@ def _trials(
             name = name or sample_name(turns[0].question, digest([script]))
             by_model = ["model", *with_role(row, "model"), "agent_model"]
             used = {*_USED, *_models(log).values(), key, *by_model}
-            unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
+            heard.unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
             for number, turn in enumerate(turns, start=1):
                 sample = name
                 if len(turns) > 1:
@@ -304,19 +281,13 @@ def _trials(
                 model = turn.model or row.text(*by_model)
                 condition = model or "not named"
                 conditions.setdefault(condition, ImportedCondition(model=model))
-                # What the assistant said last; None: nothing
-                replies = [message for message in turn.answer if message.role == "assistant"]
-                texts = [message.text for message in replies if message.text]
-                aside = [message for message in replies[:-1] if message.text and not message.calls]
-                for _ in aside:
+                reply, aside = turn.reply(model)
+                for _ in range(aside):
                     findings.left_out("reply that another follows: the last counts", place)
-                calls = tool_calls(turn.answer)
-                reply = None
-                if texts or calls:
-                    reply = Reply(text="".join(texts[-1:]), tool_calls=calls, model=model)
-                if texts and not first_row:
-                    first_row["question"] = understood.beginning(turn.question)
-                    first_row["answer"] = understood.beginning(texts[-1])
+                if reply is not None and reply.text:
+                    heard.exchange(turn.question, reply.text)
+                    first_row.setdefault("question", understood.beginning(turn.question))
+                    first_row.setdefault("answer", understood.beginning(reply.text))
 
                 yield ImportedTrial(
                     sample=sample,
@@ -328,13 +299,73 @@ def _trials(
                     detail=row.without(*_KEYS),
                 )
 
-    for side, does in (("assistant", "answers"), ("user", "asks")):
-        names = speaking[side]
-        if {*names} - {side}:
+    for text in heard.notes():
+        findings.note(text)
+
+
+class _Heard(msgspec.Struct):
+    """What is to be said of all chats of a run."""
+
+    unused: dict[str, None] = {}  # columns
+    names: dict[str, Counter[str]] = {}  # of each side's speakers, with their messages
+    exchanges: list[dict[str, str]] = []  # the first
+
+    def speakers(self, said: Iterable[Mapping[str, object]]) -> Iterator[str]:
+        """Counts who speaks on each side; yields a name for each message of neither."""
+        for message in said:
+            side = str(message.get("role"))
+            if side in ("user", "assistant"):
+                self.names.setdefault(side, Counter())[str(message.get(NAME, side))] += 1
+            elif side.strip().lower() not in ("", *NOT_SPEAKING):
+                yield clean(side)
+
+    def exchange(self, question: str, answer: str) -> None:
+        if len(self.exchanges) < LOOKED_AT:
+            self.exchanges.append({"question": question, "answer": answer})
+
+    def notes(self) -> Iterator[str]:
+        """Who is taken for the assistant, what answers seem to be, and what is not used."""
+        for side, does in (("assistant", "answers"), ("user", "asks")):
+            names = self.names.get(side, Counter())
             shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.most_common()]
-            findings.note(f"who {does}: {some_of(shown, most=6)}")
-    if unused:
-        findings.note(f"not used: {some_of([*unused], most=_MOST_NAMED)}")
+            if {*names} - {side}:
+                yield f"who {does}: {some_of(shown, most=6)}"
+        roles = {"question": ["question"], "answer": ["answer"]}
+        columns = columns_of(self.exchanges)
+        yield from doubts(Seen(rows=self.exchanges, columns=columns, roles=roles))
+        if self.unused:
+            yield f"not used: {some_of([*self.unused], most=_MOST_NAMED)}"
+
+
+def _said(log: _Log, row: Json, agent: Sequence[str] | None) -> list[JsonObject]:
+    """The messages of a record, with their sides as roles where they are known."""
+    listed = _listed(row)
+    # Where the `speaker`, not the `role`, may be the system, it answers, as in the
+    # Schema-Guided Dialogue dataset
+    first: object = next(iter(listed), None)
+    of_system = isinstance(first, Mapping) and "role" not in first
+    said = with_sides(
+        [*map(_with_usual_keys, listed)],
+        agent if log.rows is None else None,
+        system_answers=of_system,
+    )
+    beside = row.text(*_REPLIES)  # to the last message, where the log has it aside
+    if beside is not None and said and said[-1].get("role") == "user":
+        said.append({"role": "assistant", "content": beside})
+    return said
+
+
+def _why_not(said: Sequence[JsonObject], row: Json, agent: Sequence[str] | None) -> str | None:
+    """Why a chat is left out: nobody in it answers; None: it is read."""
+    sides = {str(message.get("role")) for message in said}
+    names = dict.fromkeys(str(m.get("role", "")) for m in map(_with_usual_keys, _listed(row)))
+    people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
+    somebody_answers = "assistant" in sides or sides <= {"user", *NOT_SPEAKING}
+    if agent is not None and said and "assistant" not in sides:
+        return f"chat without {some_of([repr(name) for name in agent])}"
+    if not somebody_answers and len(people) > 1:
+        return f"chat, --set agent=NAME: {who_answers(people)}"
+    return None
 
 
 def _listed(row: Json) -> list[Json]:
@@ -392,6 +423,16 @@ class _Turn(msgspec.Struct):
     question: str
     answer: list[Message] = msgspec.field(default_factory=list)
     model: str | None = None  # that the messages of the answer name
+
+    def reply(self, model: str | None) -> tuple[Reply | None, int]:
+        """What the assistant said last, None: nothing; and how many replies it said before."""
+        replies = [message for message in self.answer if message.role == "assistant"]
+        texts = [message.text for message in replies if message.text]
+        aside = [message for message in replies[:-1] if message.text and not message.calls]
+        calls = tool_calls(self.answer)
+        if not texts and not calls:
+            return None, len(aside)
+        return Reply(text="".join(texts[-1:]), tool_calls=calls, model=model), len(aside)
 
 
 def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:

@@ -138,9 +138,14 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     others are one chat.
     """
     spoken: dict[str, str] = {}
+    models = with_role(columns, "model")
+    others = [path for path in columns if path not in models]
+    answered = any(side_of_column(path) == "assistant" for path in others)
     for path, column in columns.items():
         side = side_of_column(path)
-        if side is not None and column.is_text and spoken.setdefault(side, path) != path:
+        if side is None or not column.is_text or (path in models and answered):
+            continue
+        if spoken.setdefault(side, path) != path:
             return None  # two columns of one side: of whom is not certain
 
     if len(spoken) < 2 or with_role(columns, "golden"):

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
+from karat.documents.cells import parsed
 from karat.documents.chats import NAME, in_place_of_text, of_people, of_users, with_sides
-from karat.documents.columns import LOOKED_AT, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     NOT_SPEAKING,
@@ -127,22 +128,18 @@ class Chats:
             raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
         if names:  # the other files can be read
             raise bad_file(path, f"--set agent=NAME: {who_answers([*names])}")
-        message = unasked(read) or "holds no chats: messages, or turns of a user and an assistant"
         columns = columns_of(row for _, row in read.rows)
-        reading = assign(columns, door="results", file=path.name)
-        roles: Collection[str] = ()
-        if isinstance(reading, Reading):
-            roles = reading.roles
-            judged = {"golden", "score"} & {*roles}
-            if {"question", "answer"} <= {*roles} and not judged and self._agent is None:
-                found = _chats(path, laid_out(_exchanges(read, reading), whole=True))
-                if found is not None:
-                    return found
+        reading = _asked_and_answered(columns, path)
+        if reading is not None and self._agent is None:
+            found = _chats(path, laid_out(_exchanges(read, reading), whole=True))
+            if found is not None:
+                return found
 
+        message = unasked(read) or "holds no chats: messages, or turns of a user and an assistant"
         asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
         said = [path for path, column in columns.items() if column.is_text]
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
-        if {"question", "answer"} <= {*roles} or (asks and replies):
+        if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
         raise bad_file(path, message)
 
@@ -179,6 +176,33 @@ def _anybody_replies(log: _Log) -> bool:
             return True
 
     return False
+
+
+def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | None:
+    """The columns with what is asked and answered in each row of a log; None: they are not certain,
+    or a row is more than that.
+
+    Of several readings, the one whose questions are words, where those of others are labels.
+    """
+    result = assign(columns, door="results", file=path.name)
+    readings = (result,) if isinstance(result, Reading) else result.readings
+    found = []
+    for reading in readings:
+        roles = {*reading.roles}
+        if not {"question", "answer"} <= roles or {"golden", "score"} & roles:
+            continue
+        asked, answered = (columns[reading.roles[role][0]] for role in ("question", "answer"))
+        lists = isinstance(answered.example, str) and parsed(answered.example)
+        worded = sum(" " in value or not value.isascii() for value in asked.values)
+        in_words = isinstance(result, Reading) or 2 * worded > len(asked.values)
+        if in_words and answered.is_text and not isinstance(lists, list):
+            found.append(reading)
+
+    answers = {reading.roles.get("answer") for reading in readings}
+    is_certain = isinstance(result, Reading) or (len(readings) > 1 and len(answers) == 1)
+    if len(found) == 1 and is_certain:
+        return found[0]
+    return None
 
 
 def _exchanges(rows: Rows, reading: Reading) -> Rows:

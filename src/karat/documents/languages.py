@@ -13,21 +13,21 @@ _WORDS = re.compile(
 _IN_OTHER_LANGUAGES = {
     "question": """pergunta questão questao pregunta enunciado frage domanda quesito vraag fråga
         вопрос питання soru pytanie otázka întrebare ερώτηση pertanyaan câuhỏi cauhoi 问题 問題 题目
-        提问 質問 질문 질의 문제 سؤال السؤال سوال प्रश्न คำถาม שאלה""",
+        提问 質問 질문 질의 문제 문항 سؤال السؤال سوال प्रश्न คำถาม שאלה""",
     "query": "consulta requête anfrage sorgu запрос zapytanie 查询",
     "answer": """resposta respuesta antwort antworten reponse réponse risposta antwoord svar ответ
         ответы відповідь cevap cevabı cevabi yanıt yanit yanıtı yaniti odpowiedź odpowiedz odpověď
         răspuns raspuns απάντηση jawaban trảlời traloi câutrảlời cautraloi 答案 回答 答え 답변 대답
-        응답 답 جواب إجابة الإجابة اجابة الاجابة پاسخ उत्तर जवाब คำตอบ תשובה""",
+        응답 답 回复 应答 جواب إجابة الإجابة اجابة الاجابة پاسخ उत्तर जवाब คำตอบ תשובה""",
     "output": "saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력",
     "expected": """esperada esperado attendue attendu erwartet erwartete erwarteter attesa atteso
         verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan beklenen oczekiwana
-        oczekiwany očekávaná 期望 预期 期待 期待される 기대 예상 المتوقعة متوقعة""",
+        oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상 المتوقعة متوقعة""",
     "correct": """correcta correcto correta correto corretta corretto correcte korrekt korrekte
         richtig richtige juist juiste правильный правильная правильно верно benar doğru dogru
-        prawidłowa poprawna poprawne správná đúng 正确 正確 올바른 정확 الصحيحة صحيح सही""",
+        prawidłowa poprawna poprawne správná đúng 正确 正確 正しい 올바른 정확 الصحيحة صحيح सही""",
     "reference": """referencia referência referenz référence riferimento referentie эталонный эталон
-        эталонная еталонна referans referensi rujukan chuẩn chuan 参考 标准 標準 参照 模範 참조
+        эталонная еталонна referans referensi rujukan chuẩn chuan 参考 标准 標準 参照 模範 모범 참조
         참고 المرجع مرجعية مرجع""",
     "groundtruth": """musterlösung musterloesung musterantwort sollantwort referenzantwort
         goldantwort gabarito đápán dapan 标准答案 参考答案 预期答案 期望答案 正确答案 模範解答 正解
@@ -65,7 +65,7 @@ _IN_OTHER_LANGUAGES = {
     "coherence": "coherencia coerência coerencia cohérence coerenza kohärenz связность 连贯性",
     "hallucination": "alucinación alucinacion alucinação alucinacao halüsinasyon галлюцинация 幻觉",
     "context": """contexto contextos contexte contesto kontext контекст bağlam baglam konteks
-        ngữcảnh ngucanh 上下文 コンテキスト 문맥 컨텍스트 السياق زمینه""",
+        ngữcảnh ngucanh 上下文 コンテキスト 文脈 문맥 컨텍스트 السياق زمینه""",
     "error": "erro erreur fehler errore hata ошибка помилка błąd kesalahan 错误 エラー 오류 خطأ",
     "explanation": """explicación explicacion explicação explicacao justificativa justificación
         justificacion spiegazione erklärung begründung пояснение обоснование açıklama aciklama
@@ -76,9 +76,15 @@ _IN_OTHER_LANGUAGES = {
     "text": "texto texte testo tekst текст teks metin 文本 テキスト 텍스트 نص",
     "label": "rótulo rotulo etiqueta étiquette etichetta etiket метка 标签 ラベル 라벨",
     "category": """categoria categoría kategorie catégorie категория категорія kategori categorie
-        kategoria danhmục 类别 分类 カテゴリ 카테고리 범주 الفئة""",
+        kategoria danhmục 类别 分类 分類 カテゴリ 카테고리 분류 범주 الفئة""",
     "type": "tipo tür tipi тип jenis loại 类型 種類 유형",
-    "number": "numero número nummer номер 编号 序号 番号 번호",
+    "number": "numero número nummer номер",
+    "id": "编号 序号 番号 번호",
+    "result": "结果 結果 결과",
+    "input": "输入 入力 입력",
+    "test": "测试 テスト 테스트",
+    "difficulty": "难度 難易度 난이도",
+    "notes": "备注 備考 비고",
     "latency": "latencia latência latence latenz latenza gecikme latensi задержка 延迟",
     "time": "tiempo tempo temps zeit время süre waktu czas 耗时 时间 時間 시간",
     "seconds": "segundos secondes sekunden secondi saniye detik секунды 秒",

@@ -270,10 +270,9 @@ class Golden(Kind):
         tool, setup = found
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
+        left = ("answer",) if setup.answers_describe else ()
         for number, row in enumerate(setup.rows, start=1):
-            if setup.answers_describe:
-                row = {key: value for key, value in row.items() if key != "answer"}
-            rows.add(number, row)
+            rows.add(number, {key: value for key, value in row.items() if key not in left})
         self._id_key = "id"
         rows.notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         self._notes += rows.notes

@@ -17,7 +17,7 @@ from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
-from karat.documents.names import Role, meanings, names_documents, with_role, words_of
+from karat.documents.names import Role, meanings, names_documents, with_role
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import Part, Understood, examples
@@ -541,8 +541,8 @@ def _as_rule(value: object, path: str) -> str:
         return f"none of: {texts}"
     if len(types) == 1 and (rule := _RULES.get(*types)):
         return f"{rule}: {texts}"
-    if types == {"judge"} and len(stated) > 1:
-        return f"all of, as a judge sees it: {texts}"
+    if types == {"judge"}:
+        return texts if len(stated) == 1 else f"all of, as a judge sees it: {texts}"
     return text_of(value)
 
 

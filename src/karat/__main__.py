@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     Without arguments it is the program, and the process ends with it.
     """
     # a run makes many small values without cycles: a tenth of its processor time
-    gc.set_threshold(10_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # a terminal that cannot show a character shows ? instead

@@ -63,7 +63,7 @@ from karat.journal import (
     ScorerInfo,
     slugged,
 )
-from karat.journal.codec import LONGEST_LINE, Cover, with_checksums
+from karat.journal.codec import LONGEST_LINE, Cover, ended, with_checksums
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
     MOST_CONDITIONS,
@@ -411,8 +411,8 @@ class _Writer:
 
         def write() -> None:
             lines = with_checksums(events)
-            journal.writelines(lines)
-            cover.add([line[:-1] for line in lines])
+            journal.write(ended(lines))
+            cover.add(lines)
             events.clear()
 
         for trial in self._run.trials:
@@ -766,7 +766,7 @@ class _Writer:
         return None
 
     def _write_samples(self) -> None:
-        self._samples_file.writelines(with_checksums(self._sample_lines))
+        self._samples_file.write(ended(with_checksums(self._sample_lines)))
         self._content.update("".join(self._sample_names).encode("utf-8", "replace"))
         self._sample_lines.clear()
         self._sample_names.clear()

@@ -587,6 +587,7 @@ class RunIndex:
     def read(self) -> None:
         """Reads the whole journal. Raises BadRun at a damaged line, with its number."""
         handlers = self._handlers()
+        end = 0
         try:
             for _, at, line in self.run.numbered_lines():
                 handle = handlers.get(line[10:15])
@@ -595,13 +596,14 @@ class RunIndex:
                 elif not line.startswith(b'{"event":"'):
                     self.foreign_lines += 1
 
-                self.end = at + len(line) + 1
+                end = at + len(line) + 1
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Lines are not counted above: that would slow down the many undamaged journals.
             for _ in self.run.events():
                 pass
             raise
 
+        self.end = end
         self.gaps = self.run.gaps
         # Books costs without an answer; as unassigned if no line names the trial's condition.
         for pending in self.open_trials.values():

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from hashlib import sha256
 from html import escape
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
@@ -39,6 +39,7 @@ from karat.journal.codec import (
     content_of,
     damaged,
     decode,
+    ended,
     fail,
     is_whole,
 )
@@ -493,8 +494,8 @@ class RunFolder:
         """Replaces samples.jsonl, atomically. Only for the holder of the lock."""
         unwritten = iter(samples)
         blocks = iter(lambda: [*islice(unwritten, _TOGETHER)], [])
-        lines = chain.from_iterable(map(Codec(redact).lines, blocks))
-        write_durably(self.path / "samples.jsonl", lines)
+        lines = map(Codec(redact).lines, blocks)
+        write_durably(self.path / "samples.jsonl", map(ended, lines))
 
     def plan(self) -> PlanInfo:
         """The planned trials: the first plan, extended by every resume."""

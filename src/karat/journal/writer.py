@@ -26,6 +26,7 @@ from karat.journal.codec import (
     LineDamaged,
     checked_lines,
     content_of,
+    ended,
     is_unended,
     is_whole,
 )
@@ -45,7 +46,7 @@ _RESTORE = "restore it from a copy"
 _sync = getattr(os, "fdatasync", os.fsync)
 
 # what states the lines before it is encoded in its turn
-_Item = tuple[bytes | End | Resume, "asyncio.Future[None]"]
+_Item = tuple[list[bytes] | End | Resume, "asyncio.Future[None]"]
 
 
 class Journal:
@@ -136,14 +137,14 @@ class Journal:
         It raises BadRun if the disk refuses. `lines`: instead of events, whole lines that a `Codec`
         with the same secrets has written elsewhere.
         """
-        item: bytes | End | Resume = lines
+        item: list[bytes] | End | Resume = lines.split(b"\n")[:-1]
         if events and isinstance(last := events[-1], End | Resume):
             assert len(events) == 1
             item = last
         elif len(events) == 1:
-            item = self._codec.line(events[0])
+            item = [self._codec.line(events[0])[:-1]]
         elif events:
-            item = b"".join(self._codec.lines(events))
+            item = self._codec.lines(events)
 
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
@@ -267,21 +268,22 @@ class Journal:
             # callers waiting for later events get it too, so Python need not warn about this one
             future.exception()
 
-    def _encoded(self, items: list[bytes | End | Resume]) -> list[bytes]:
+    def _encoded(self, items: list[list[bytes] | End | Resume]) -> list[bytes]:
         """The lines of each, which the running checksum then covers."""
-        lines = list[bytes]()
-        covered = 0
+        encoded = list[bytes]()
+        uncovered = list[bytes]()
         for item in items:
-            if isinstance(item, bytes):
-                lines.append(item)
-                continue
+            lines = item
+            if isinstance(lines, End | Resume):
+                self._cover.add(uncovered)
+                uncovered = []
+                lines = self._codec.lines([self._cover.stated_by(lines)])
 
-            self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
-            covered = len(lines)
-            lines.append(self._codec.line(self._cover.stated_by(item)))
+            uncovered += lines
+            encoded.append(ended(lines))
 
-        self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
-        return lines
+        self._cover.add(uncovered)
+        return encoded
 
     def _that_fitted(self, lines: list[bytes]) -> int:
         """How many events of a batch are completely in the file, if the disk refused some."""

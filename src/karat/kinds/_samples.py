@@ -30,12 +30,16 @@ Stratum = Callable[[Sample], Hashable]
 """What samples of one stratum have in common."""
 
 _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sample by sample
+_AT_HAND = 2**17  # samples that stay decoded, since a run goes through them several times
 
 
 class Packed(Sequence[Sample]):
-    """A sequence that decodes its samples on access: equal each time, not the same objects."""
+    """A sequence that keeps its first samples as they are and decodes the others on access: equal
+    each time, not the same objects.
+    """
 
     def __init__(self, samples: Iterable[Sample] = ()) -> None:
+        self._first: list[Sample] = []
         self._blocks: list[bytes] = []
         self._open: list[Sample] = []
         self._encode = msgspec.msgpack.Encoder().encode
@@ -45,13 +49,15 @@ class Packed(Sequence[Sample]):
 
     def extend(self, samples: Iterable[Sample]) -> None:
         """Adds samples at the end."""
-        added = chain(self._open, samples)
+        added = iter(samples)
+        self._first += islice(added, _AT_HAND - len(self._first))
+        added = chain(self._open, added)
         while len(block := [*islice(added, _BLOCK)]) == _BLOCK:
             self._blocks.append(self._encode(block))
         self._open = block
 
     def __len__(self) -> int:
-        return _BLOCK * len(self._blocks) + len(self._open)
+        return len(self._first) + _BLOCK * len(self._blocks) + len(self._open)
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
@@ -67,7 +73,9 @@ class Packed(Sequence[Sample]):
 
         if not 0 <= at < len(self):
             raise IndexError(index)
-        block, within = divmod(at, _BLOCK)
+        if at < len(self._first):
+            return self._first[at]
+        block, within = divmod(at - len(self._first), _BLOCK)
         if block == len(self._blocks):
             return self._open[within]
         if self._last[0] != block:
@@ -76,7 +84,7 @@ class Packed(Sequence[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         blocks = map(self._decode, self._blocks)
-        return chain(chain.from_iterable(blocks), self._open)
+        return chain(self._first, chain.from_iterable(blocks), self._open)
 
 
 def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:

@@ -39,7 +39,7 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     reasons: dict[int, list[tuple[str, dict[str, Any]]]] = {}
     for reason, place, evidence in (
         *_repeated(listed),
-        *_unequalled(listed),
+        *_unequalled(map(_golden, listed)),
         *_everywhere(listed),
     ):
         reasons.setdefault(place, []).append((reason, evidence))
@@ -67,7 +67,14 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
             f"{plural(len(pairs), 'question')} asked twice, counted as one: {some_of(pairs)}"
         )
 
-    unequalled = [*_unequalled(samples)]
+    goldens = []
+    bare = 0
+    for sample in samples:
+        goldens.append(_golden(sample))
+        if sample.turns[0].golden is None and not sample.criteria:
+            bare += 1
+
+    unequalled = [*_unequalled(goldens)]
     if unequalled:
         names = [f"'{excerpt(samples[place].id, 24)}'" for _, place, _ in unequalled]
         sentences.append(
@@ -75,7 +82,6 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
             f"({some_of(names)}): {unequalled[0][2]['why']}"
         )
 
-    bare = sum(1 for sample in samples if not sample.criteria and sample.turns[0].golden is None)
     if 0 < bare < len(samples):
         sentences.append(
             f"questions without a golden answer or a criterion: {bare} of {len(samples)}"
@@ -114,10 +120,9 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
         yield reason, place, evidence
 
 
-def _unequalled(samples: Iterable[Sample]) -> Iterable[_Finding]:
+def _unequalled(goldens: Iterable[str]) -> Iterable[_Finding]:
     """Golden texts that no answer is likely to equal."""
-    for place, sample in enumerate(samples):
-        golden = sample.turns[0].golden or ""
+    for place, golden in enumerate(goldens):
         text = golden.strip()
         why = None
         if _RULE.match(text):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -464,3 +467,175 @@ def test_the_script_of_a_user_is_part_of_its_conditions_digest(read: Read) -> No
         for elicit in ("", ", elicit: decline", ", elicit: {accept: {copies: 3}}", ", elicit: {column: user}")
     ]
     assert len(set(digests)) == 4
+
+
+def test_an_experiment_does_not_change(read: Read) -> None:
+    found = read(GOOD)
+    with pytest.raises(AttributeError, match="an experiment does not change: make another one to set 'name'"):
+        found.name = "other"
+    assert found.name == "experiment"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "place"),
+    [
+        ("agent: {type: python, target: 'a:b'}\n", [], r"experiment\.yaml: agent\.target \(line 2, column 23\)"),
+        ("agent: {type: python}\n", ["agent.target=a:b"], r"experiment\.yaml: --set agent\.target"),
+    ],
+)
+def test_the_place_that_sets_an_option_of_the_agent_is_known(
+    read: Read, text: str, settings: list[str], place: str
+) -> None:
+    rest = "judge: {type: overlap}\nconditions: {a: {}, b: {agent: {target: 'c:d'}}}\n"
+    found = read(f"dataset: {{path: questions.jsonl}}\n{text}{rest}", settings=settings)
+    assert re.fullmatch(f".*{place}", found.agent_at("a", "target"))
+    assert re.fullmatch(
+        r".*experiment\.yaml: conditions\.b\.agent\.target \(line 4, column \d+\)", found.agent_at("b", "target")
+    )
+
+
+def test_an_experiment_made_in_python_has_keys_and_no_lines(folder: Path) -> None:
+    made = Experiment(
+        dataset={"path": "questions.jsonl"}, agent={"type": "python", "target": "a:b"}, judge={"type": "overlap"},
+        conditions={"a": {}},
+    )  # fmt: skip
+    assert made.agent_at("a", "target") == "experiment: agent.target"
+
+
+def test_what_cannot_be_read_as_a_file_says_why(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(BadExperiment, match=r"is a folder; name the experiment file in it$"):
+        load("empty")
+    os.mkfifo(folder / "pipe.yaml")
+    with pytest.raises(BadExperiment, match="cannot be read: "):
+        load("pipe.yaml")
+    with pytest.raises(BadExperiment, match="cannot be read: "):
+        load("a" * 300)
+    with pytest.raises(BadExperiment, match="there is no such file; `karat init golden` writes one to begin with"):
+        load("nowhere/like-it.yaml")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "says"),
+    [
+        ("path: folder", "'folder' is a folder; name the file in it"),
+        ("path: question.jsonl", "there is no file 'question.jsonl' in the working directory (did you mean"),
+        ("path: [a, b]", "must be the path of a file, got a list"),
+        ("path: 5", "must be the path of a file, got 5"),
+        (f"path: {'a' * 300}", "cannot be read: "),
+    ],
+)
+def test_a_dataset_that_is_no_file_is_told_apart(read: Read, folder: Path, dataset: str, says: str) -> None:
+    (folder / "folder").mkdir()
+    with pytest.raises(BadExperiment) as bad:
+        read(GOOD.replace("path: questions.jsonl", dataset, 1))
+    assert says in str(bad.value)
+
+
+def test_a_prompt_from_a_file_is_recorded_with_its_digest(read: Read, folder: Path) -> None:
+    (folder / "long.txt").write_text("Be long.")
+    text = GOOD.replace(
+        "baseline: {}",
+        "a: {prompt_file: long.txt}, b: {system_prompt: {file: long.txt}}, c: {system_prompt_file: long.txt}",
+    )
+    found = read(text)
+    assert [condition.system_prompt for condition in found.conditions] == ["Be long."] * 3
+    assert len({condition.digest for condition in found.conditions}) == 1
+    resolved = found.resolved
+    for name in "abc":
+        told = {
+            key: resolved[f"conditions.{name}.{key}"]
+            for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256")
+        }
+        assert {choice.source for choice in told.values()} == {"file"}
+        assert told["system_prompt"].value == "Be long."
+        assert told["prompt_file.path"].value == "long.txt"
+        assert told["prompt_file.sha256"].value == hashlib.sha256(b"Be long.").hexdigest()
+
+
+def test_a_limit_on_a_model_that_nobody_asks_is_a_warning(read: Read) -> None:
+    text = GOOD.replace("{type: floor}", "{type: chat, model: 'openai:asked'}")
+    limits = "limits: {'openai:asked': {requests_per_minute: 5}, 'openai:other': {requests_per_minute: 5}}\n"
+    (warning,) = read(text + limits).warnings
+    assert str(warning).startswith("limits.openai:other")
+    assert "no agent `chat` and no judge here asks this model, so it limits nothing" in str(warning)
+    with pytest.raises(BadExperiment, match=r"limits\.other"):
+        read(text + "limits: {other: {requests_per_minute: 5}}\n")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "warns"),
+    [
+        ("prompts/brief.txt", "to send a file's text write `system_prompt: {file: prompts/brief.txt}`"),
+        ("'file://brief.txt'", "{file: "),
+        ("'@brief.txt'", "{file: brief.txt}"),
+        ("questions.jsonl", "{file: questions.jsonl}"),
+        ("Read brief.txt first.", None),
+        ('"one\\nquestions.jsonl"', None),
+        ("''", None),
+    ],
+)
+def test_a_prompt_that_looks_like_a_file_is_a_warning(read: Read, prompt: str, warns: str | None) -> None:
+    warnings = [
+        str(warning) for warning in read(GOOD.replace("baseline: {}", f"a: {{system_prompt: {prompt}}}")).warnings
+    ]
+    if warns is None:
+        assert warnings == []
+    else:
+        (warning,) = warnings
+        assert warning.startswith("conditions.a.system_prompt")
+        assert "looks like a path or an address, and is sent to the agent unchanged" in warning
+        assert warns in warning
+
+
+def test_a_variable_in_a_prompt_file_is_a_warning(read: Read, folder: Path) -> None:
+    (folder / "brief.txt").write_text("Hello ${NAME}.")
+    for key, place in (
+        ("prompt_file: brief.txt", "prompt_file"),
+        ("system_prompt: {file: brief.txt}", "system_prompt.file"),
+    ):
+        (warning,) = read(GOOD.replace("baseline: {}", f"a: {{{key}}}")).warnings
+        assert str(warning).startswith(f"conditions.a.{place} ")
+        assert "'brief.txt' holds ${NAME}, which is not filled in there; it is sent unchanged" in str(warning)
+
+
+@pytest.mark.parametrize(
+    ("server", "key", "shown"),
+    [
+        ("command: x, scope: run", "scope", "`scope: run`"),
+        ("command: x, protocol: '2025-06-18'", "protocol", "`protocol: 2025-06-18`"),
+        ("url: 'http://x/', auth: {type: login}", "auth", "`auth`"),
+        ("url: 'http://x/', auth: {type: login}, protocol: '2025-06-18'", "auth", "`auth`"),
+        ("command: x, scope: run, protocol: '2025-06-18'", "scope", "`scope: run`"),
+    ],
+)
+def test_what_makes_a_server_go_through_a_proxy_is_named(read: Read, server: str, key: str, shown: str) -> None:
+    text = GOOD.replace("{type: floor}", "{type: command, command: [a]}").replace(
+        "baseline: {}", "a: {mcp_servers: [docs]}"
+    )
+    (warning,) = read(f"{text}mcp_servers: {{docs: {{{server}}}}}\n").warnings
+    assert str(warning).startswith(f"mcp_servers.docs.{key} ")
+    assert f"reaches a server with {shown} through a proxy" in str(warning)
+    assert str(warning).endswith(f"Without `{key}` it sees all of the server")
+
+
+def test_a_shared_server_asks_nobody(read: Read) -> None:
+    text = GOOD.replace("baseline: {}", "a: {mcp_servers: [docs], elicit: decline}")
+    read(text + "mcp_servers: {docs: {command: x}}\n")
+    with pytest.raises(BadExperiment, match=r"conditions\.a\.elicit.*'docs' is shared \(`scope: run`\)"):
+        read(text + "mcp_servers: {docs: {command: x, scope: run}}\n")
+
+
+@pytest.mark.parametrize(
+    ("traffic", "says"),
+    [("record: a, replay: tapes", "leave out one of `record` and `replay`"), ("replay: gone", "there is no folder '")],
+)
+def test_traffic_is_recorded_or_replayed(read: Read, folder: Path, traffic: str, says: str) -> None:
+    (folder / "tapes").mkdir()
+    with pytest.raises(BadExperiment, match=says):
+        read(f"{GOOD}mcp: {{{traffic}}}\n")
+
+
+def test_a_command_in_one_text_is_split_as_a_shell_would(read: Read) -> None:
+    text = GOOD.replace("{type: floor}", "{type: command, command: \"python 'my agent.py' --x\"}")
+    assert read(text).agent.options["command"] == ["python", "my agent.py", "--x"]

@@ -373,3 +373,32 @@ def test_what_replies_cost_is_not_counted_in_the_fault_again() -> None:
     assert fault(dollars=0.125).besides(replies).dollars == 0.0
     bare = fault()
     assert bare.besides(replies) is bare
+
+
+def test_what_is_free_costs_nothing() -> None:
+    budget = Budget(usd=1.0, tokens=None)
+    for _ in range(3):
+        budget.add("agent", 0.0, USAGE)
+        budget.add_failure("judge", 0.0, None)
+    budget.add_replies([Reply(text="", dollars=0.0, usage=USAGE)] * 2)
+    assert (budget.dollars, budget.tokens, budget.unknown) == (0.0, 35, None)
+    assert budget.allows(agents=1000, judges=1000)
+
+
+def test_without_a_limit_what_is_not_told_adds_nothing() -> None:
+    budget = Budget(usd=None, tokens=None)
+    budget.add("agent", None, USAGE)
+    budget.add("agent", 0.5, None)
+    budget.add("agent", None, None)
+    budget.add_replies([Reply(text=""), Reply(text="", dollars=0.25)])
+    assert (budget.dollars, budget.tokens, budget.unknown) == (0.75, 7, None)
+
+
+def test_the_turns_of_a_trial_are_reserved_together_and_a_call_of_a_judge_alone() -> None:
+    budget = Budget(usd=None, tokens=100)
+    budget.add_replies([Reply(text="", dollars=0.0, usage=Usage(input_tokens=10))] * 3)
+    budget.add("judge", 0.0, Usage(input_tokens=4))
+    assert budget.tokens == 34
+    assert budget.allows(agents=0, judges=8), "34 + 30 + 9 × 4 is 100"
+    assert not budget.allows(agents=0, judges=9)
+    assert not budget.allows(agents=1, judges=0), "34 + 2 × 30 + 2 × 4 is too much"

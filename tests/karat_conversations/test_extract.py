@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karat_conversations.numeric import Extracted, extract, parse_value
@@ -164,14 +164,18 @@ PIECES += [
 
 @patiently
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5)).map("".join), st.sampled_from(["json", "last_number"]))
+@example("\u00bc", "last_number")
 def test_any_text_has_an_answer_or_none_and_never_raises(text, how):
     found = extract(text, how)
     if found.span is not None:
         start, end = found.span
         assert 0 <= start < end <= len(text)
     if found.how in {"last_number", "whole"} and found.answer is not None and found.span is not None:
-        assert text[slice(*found.span)] == found.answer
-        assert parse_value(found.answer) is not None
+        value = parse_value(found.answer)
+        assert value is not None
+        written = text[slice(*found.span)]
+        if written != found.answer:  # in digits, since `parse_value` reads what is written, as ¼, in another way or not
+            assert (parse_value(written) or ())[:3] != value[:3]
 
 
 @patiently

@@ -333,7 +333,7 @@ class Golden(Kind):
         return faults, _samples_of(items)
 
 
-_OR_DECLINES = "Where it is right to decline, set `dataset.empty: declines`."
+_OR_DECLINES = "If declining is the right answer to them, set `dataset.empty: declines`."
 
 
 def _samples_of(items: Sequence[forms.Item]) -> Iterator[list[Numbered]]:

@@ -25,6 +25,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.sentences import INSTRUCTION
 from karat.documents.unfolding import is_summary
 from karat.formats import brief, excerpt, plural, some_of
 
@@ -45,19 +46,6 @@ _CODE = re.compile(  # an id, a constant, a link or the name of a file
     r"|[^\n]{1,80}\.(?i:pdf|md|txt|docx?|html?|json|xlsx?|csv|py|png|jpe?g)"
 )
 _IMAGE = re.compile(r"\S[^\n]{0,300}\.(?i:png|jpe?g|gif|webp|bmp|tiff?)(?:\?\S*)?")
-_INSTRUCTION = re.compile(
-    r"(?:the |an? |die |el |la |le |o |a )?"
-    r"(?:(?:\w+ )?(?:agents?|assistants?|assistent|answers?|responses?|repl(?:y|ies)|model\w*|bot|"
-    r"chatbot|system|sistema|ai|llm|it|output|antwort|respuesta|resposta|réponse|ответ|бот|модель)"
-    r"\b.{0,30}?\b(?:should|must|needs? to|has to|is expected to|will not|debe\w*|deve\w*|soll\w*|"
-    r"muss|doit|devrait|долж\w+|refuses|declines|mentions|explains|asks|identifies|acknowledges)\b"
-    r"|(?:should|must|expected to|needs to|do not|avoid)\b"
-    r"|(?:politely |correctly |clearly |briefly )?(?:refus|declin|mention|explain|describ|"
-    r"acknowledg|clarif|redirect|escalat|respond|cit)(?:e|y|es|ies|s)?\b(?! to\b)"
-    r"|(?:this (?:is an?|question)|(?:the )?(?:user|customer|question) (?:asks|wants|is|needs))\b)"
-    r"|(?:助手|模型|回答|系统|智能体|应|必须|需要|应该)(?:应|需|必须|要|该)",
-    re.IGNORECASE,
-)
 _ERROR_WORD = "(?:error|erreur|errore?|erro|fehler|fout|ошибка|lỗi|hata|błąd|오류|エラー|错误|錯誤)"
 _ERROR = re.compile(
     rf"[\W_]*(?:(?:an |unknown )?{_ERROR_WORD}(?:\W*[:：\])]|\W*$| (?:occurred|processing|"
@@ -202,7 +190,7 @@ def _among_others(seen: Seen) -> Iterator[str]:
 def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
-    instructions = [*filter(_INSTRUCTION.match, texts)]
+    instructions = [*filter(INSTRUCTION.match, texts)]
     if len(instructions) >= max(2, _FEW * len(texts)):
         yield (
             f"golden answers in '{seen.all('golden')[0].path}' describe an answer instead of "

@@ -22,6 +22,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.sentences import INSTRUCTION
 from karat.documents.shapes import right_letters
 
 _SURE_GOLDEN = word_set(
@@ -98,6 +99,9 @@ def _in_dataset(
         several = [path for path in criteria if not _is_stated(path)]
         if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
             return [sure, {"criterion": (golden, *criteria)}]
+        values = file.columns[golden].values
+        if 2 * sum(1 for _ in filter(INSTRUCTION.match, values)) > max(len(values), 3):
+            return [{"criterion": (golden, *criteria)}, sure]
         attack = any(joined(path) == "goal" for path in file.free)
         if graded or (attack and joined(golden) == "target"):
             return [sure, {"answer": (golden,)}]

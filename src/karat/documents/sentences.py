@@ -12,6 +12,21 @@ NO_WORDS = re.compile(
     r"https?://\S+|[0-9a-f-]{16,}|(\d{4}-\d\d-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4})([T ].{,25})?"
 )
 """URLs, ids and dates: no question or answer consists of one."""
+INSTRUCTION = re.compile(
+    r"(?:the |an? |die |el |la |le |o |a )?"
+    r"(?:(?:\w+ )?(?:agents?|assistants?|assistent|answers?|responses?|repl(?:y|ies)|model\w*|bot|"
+    r"chatbot|system|sistema|ai|llm|it|output|antwort|respuesta|resposta|réponse|ответ|бот|модель)"
+    r"\b.{0,30}?\b(?:should|must|needs? to|has to|is expected to|will not|debe\w*|deve\w*|soll\w*|"
+    r"muss|doit|devrait|долж\w+|refuses|declines|mentions|explains|asks|identifies|acknowledges)\b"
+    r"|(?:should|must|expected to|needs to|do not|avoid)\b"
+    r"|(?:politely |correctly |clearly |briefly )?(?:refus|declin|mention|explain|describ|"
+    r"acknowledg|clarif|redirect|escalat|respond|cit)(?:e|y|es|ies|s)?\b(?! to\b)"
+    r"|(?:this (?:is an?|question)|(?:the )?(?:user|customer|question) (?:asks|wants|is|needs))\b)"
+    r"|拒答|拒绝|转人工|(?:基于|结合)知识库|(?:准确|正确|明确)(?:地)?(?:回答|说明|指出|引用|对比|识别|拒绝|告知)"
+    r"|(?:告知|提示|引导)用户|(?:助手|模型|回答|系统|智能体|应|必须|需要|应该)(?:应|需|必须|要|该)",
+    re.IGNORECASE,
+)
+"""What tells how to judge an answer, and gives none, begins like this."""
 FEW_ROWS = 40
 """Rows whose values are enough to tell questions from classes."""
 _SENTENCE = 15  # characters on average; names and classes are shorter

@@ -1,0 +1,210 @@
+"""Files of questions as people keep them: what is taken, offered and said at first sight."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from karat.errors import BadDataset
+from karat.kinds.golden import Golden
+from karat.kinds.golden.reading import DECLINES
+
+ASKED = ["How high is the tower?", "Who wrote the old play?", "Where does the river end?", "When did it begin?"]
+SAID = ["Ninety metres.", "A poet of the court did.", "In the cold sea.", "In the spring of 1820."]
+
+
+def load(path, **options):
+    return Golden(Golden.Options(**options)).load(path)
+
+
+def written(folder, rows, name="q.json"):
+    path = folder / name
+    path.write_text(rows if isinstance(rows, str) else json.dumps(rows))
+    return path
+
+
+def table(**columns):
+    return [{name: values[at] for name, values in columns.items()} for at in range(4)]
+
+
+def refused(path, **options):
+    with pytest.raises(BadDataset) as bad:
+        load(path, **options)
+    return str(bad.value)
+
+
+def turns(dataset):
+    return [(turn.question, turn.golden) for sample in dataset.samples for turn in sample.turns]
+
+
+def test_an_empty_golden_answer_may_mean_that_it_is_right_to_decline(tmp_path):
+    path = written(tmp_path, table(question=ASKED, answer=[*SAID[:3], None]))
+    assert "Where it is right to decline, set `dataset.empty: declines`." in refused(path)
+    dataset = load(path, empty="declines")
+    assert turns(dataset)[2:] == [(ASKED[2], SAID[2]), (ASKED[3], DECLINES)]
+    assert dataset.warnings == (
+        "where 'answer' is empty, it is right to decline: a judge can tell, and no comparison of texts",
+    )
+
+
+def test_what_a_column_of_documents_holds_is_said_where_it_is_offered(tmp_path):
+    rows = table(question=ASKED, expected_docs=[["a.pdf", "b.pdf"], ["c.pdf"], ["d.pdf"], []])
+    said = refused(written(tmp_path, rows))
+    assert (
+        "golden: expected_docs, criterion: null}  # documents to retrieve: no answer is equal to their names; a list: "
+        "add `several: any` or `several: all`; empty in 1 of 4 rows: add `empty: declines`"
+    ) in said
+
+
+def test_an_id_that_repeats_may_be_the_document_that_must_be_found(tmp_path):
+    assert "golden: id}  # documents" in refused(written(tmp_path, table(question=ASKED, id=["d1", "d1", "d2", "d2"])))
+    assert "golden: id" not in refused(written(tmp_path, table(question=ASKED, id=["d1", "d2", "d3", "d4"])))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("q.tsv", "q1\t0\td7\t2\nq1\t0\td8\t0\nq1\t0\td9\t1\nq2\t0\td7\t0\nq2\t0\td3\t1\n"),
+        ("q.tsv", "q1\td7\t2\nq1\td8\t0\nq1\td9\t1\nq2\td7\t0\nq2\td3\t1\n"),
+        ("q.csv", "query_id,doc_id,relevance\n1,7,2\n1,8,0\n2,7,1\n2,9,0\n"),
+        ("q.json", '[{"qid": "a", "passage_id": "p1", "grade": 1}, {"qid": "b", "passage_id": "p2", "grade": 0}]'),
+    ],
+)
+def test_judgements_of_documents_are_no_questions(tmp_path, name, text):
+    assert "(qrels): give the questions' file" in refused(written(tmp_path, text, name))
+
+
+def test_documents_with_grades_are_named_for_what_they_are(tmp_path):
+    graded = [{"doc_id": "a", "relevance": 3}, {"doc_id": "b", "relevance": 0}]
+    said = refused(written(tmp_path, table(query=ASKED, judgments=[graded] * 4)))
+    assert "'judgments' holds documents with their relevance (doc_id, relevance)" in said
+
+
+def test_calls_of_tools_are_no_questions(tmp_path):
+    rows = table(name=["a", "b", "c", "d"], tool=["find"] * 4, params=[{"q": "x"}] * 4, description=SAID)
+    assert "file: holds calls of tools ('tool', 'params'), and no questions" in refused(written(tmp_path, rows))
+    assert len(load(written(tmp_path, table(question=ASKED, expected_tools=[["find"]] * 4))).samples) == 4
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "shown"),
+    [
+        ("expected_tools", ["find", "send"], "calls all of the tools: find; send"),
+        ("must_include", ["red", "blue"], "all of: red; blue"),
+        ("must_include_any", ["red", "blue"], "one of each: red | blue"),
+        ("expected_contains", ["red|blue", "sea"], '["red|blue","sea"]'),
+        ("expected_contains", ["red|blue"], "one of each: red | blue"),
+        ("must_contain", [["red", "blue"], ["sea", "lake"]], "one of each: red | blue; sea | lake"),
+        ("must_not_say", ["red"], "none of: red"),
+        ("expected_facts", ["It is red.", "It is far."], "all of, as a judge sees it: It is red.; It is far."),
+        ("criteria", ["It is red."], "It is red."),
+    ],
+)
+def test_criteria_are_shown_with_how_they_must_hold(tmp_path, column, value, shown):
+    dataset = load(written(tmp_path, table(question=ASKED, answer=SAID, **{column: [value] * 4})))
+    assert dataset.understood is not None
+    assert [part.text for part in dataset.understood.parts if part.role == "criterion"] == [shown]
+
+
+def test_columns_that_cannot_be_read_as_criteria_stop_no_row_and_are_named(tmp_path):
+    facts = {"min_groups": 2, "groups": [{"any_of": ["a", "b"]}]}
+    said = refused(written(tmp_path, table(question=ASKED, required_facts=[facts] * 4)))
+    assert "read: not read as criteria: 'required_facts' has no text" in said
+    assert "criterion" not in said.partition("read:")[0]
+    flags = [True, None, None, None]
+    dataset = load(written(tmp_path, table(question=ASKED, must_include=[["a"]] * 4, expect_no_lookup=flags)))
+    assert [len(sample.criteria) for sample in dataset.samples] == [1, 1, 1, 1]
+
+
+def test_answers_that_describe_an_answer_are_offered_as_criteria(tmp_path):
+    rows = table(question=ASKED, expected_result=[f"The answer should mention {text}" for text in SAID])
+    said = refused(written(tmp_path, rows))
+    assert "1) roles: {question: question, golden: null, criterion: expected_result}" in said
+    assert "2) roles: {question: question, golden: expected_result}" in said
+
+
+def test_a_name_and_what_follows_may_be_asked_together(tmp_path):
+    rows = table(name=["Old mill", "Inn", "Pier", "Hut"], address=SAID, label=["shop", "food", "shop", "food"])
+    assert "question: [name, address], golden: label" in refused(written(tmp_path, rows))
+
+
+def test_a_name_that_may_be_many_notes_is_not_golden(tmp_path):
+    rows = table(query=ASKED, expected_keywords=[["a"]] * 4, notes=[f"{text} It was checked twice." for text in SAID])
+    assert turns(load(written(tmp_path, rows)))[0] == (ASKED[0], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("Q: What?\nA: This.\nAnd that.\n\nQ: Who?\nA: He.\n", [("What?", "This.\nAnd that."), ("Who?", "He.")]),
+        ("## Question 1: What?\n**Expected answer:** This.\n## Question 2: Who?\nAnswer: He.\n",
+         [("What?", "This."), ("Who?", "He.")]),
+        ("问题：什么？\n答案：这个。\n问题：谁？\n答案：他。\n", [("什么？", "这个。"), ("谁？", "他。")]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["q.txt", "q.md"])
+def test_questions_and_answers_are_read_from_a_text(tmp_path, name, text, rows):
+    assert turns(load(written(tmp_path, text, name))) == rows
+
+
+def test_a_text_with_a_question_a_line_has_no_answers(tmp_path):
+    path = written(tmp_path, "# first\n1. What?\n2) Who?\n- Tell me.\n\nWhere?\n", "q.txt")
+    assert "golden: null}  # nothing to compare" in refused(path)
+    options = {"roles": {"question": "question", "golden": None}}
+    read = Golden(Golden.Options(**options), needs_answers=False).load(path)
+    assert [question for question, _ in turns(read)] == ["What?", "Who?", "Tell me.", "Where?"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Q: Which?\nA: red\nB: blue\nAnswer: B\nQ: What?\nA: x\nB: y\nAnswer: A\n",
+        "Just a text.\nWith lines.\nOf prose.\n",
+    ],
+)
+def test_other_texts_are_no_questions_and_answers(tmp_path, text):
+    assert "golden: answer" not in refused(written(tmp_path, text, "q.txt"))
+
+
+def test_lines_of_empty_cells_part_a_table_and_are_no_rows(tmp_path):
+    path = written(tmp_path, "question,answer\nA?,b\n,\nC?,d\n", "q.csv")
+    dataset = load(path)
+    assert turns(dataset) == [("A?", "b"), ("C?", "d")]
+    assert dataset.understood is not None
+    assert dataset.understood.notes == ("1 line left out in which every cell is empty",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "right"),
+    [("测试问题", "参考答案"), ("用户提问", "预期回答"), ("ユーザー質問", "期待回答"), ("테스트질문", "예상답변")],
+)
+def test_names_without_spaces_are_read_by_their_words(tmp_path, asked, right):
+    rows = table(编号=["1", "2", "3", "4"], **{asked: ASKED, right: SAID}, 类型=["a", "b", "a", "b"])
+    assert turns(load(written(tmp_path, rows))) == [*zip(ASKED, SAID, strict=True)]
+
+
+def test_columns_that_name_images_are_said(tmp_path):
+    rows = table(question=ASKED, answer=SAID, image=["img/a.png", None, "img/b.JPG", ""])
+    assert load(written(tmp_path, rows)).warnings == ("'image' names images in 2 rows, which no agent sees",)
+
+
+def test_a_configuration_of_another_tool_is_read_with_the_columns_it_offers(tmp_path):
+    config = {
+        "prompts": ["{{q}}"],
+        "providers": ["echo"],
+        "tests": [
+            {"description": text, "vars": {"q": text}, "assert": [{"type": "contains", "value": "a"}]} for text in SAID
+        ],
+    }
+    path = written(tmp_path, config, "promptfooconfig.json")
+    assert "provider: it says the prompt back, so tests check no model (echo)" in load(path).warnings
+    roles = {"question": "question", "golden": None, "criterion": "criteria"}
+    assert [question for question, _ in turns(load(path, roles=roles))] == SAID
+
+
+def test_evaluations_of_a_skill_hold_descriptions_and_no_answers(tmp_path):
+    evals = [{"id": at, "prompt": text, "expected_output": "It refuses."} for at, text in enumerate(ASKED)]
+    dataset = load(written(tmp_path, {"skill_name": "s", "evals": evals}, "evals.json"))
+    assert turns(dataset)[0] == (ASKED[0], None)
+    assert [one.text for one in dataset.samples[0].criteria] == ["The outcome is as described: It refuses."]

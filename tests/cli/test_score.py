@@ -296,3 +296,22 @@ def test_rows_without_questions_are_called_by_their_ids(tmp_path, karat):
         assert "there are no questions: each row is named by its 'id'" in said.err
         assert "Asked: 12 questions × 2 conditions" in said.out
         assert "--cluster pred" not in said.err  # the answers are no source of the questions
+
+
+def test_a_list_of_one_text_is_that_text_on_both_sides(tmp_path, karat):
+    file = tmp_path / "asked.csv"
+    file.write_text("question,ground_truth,answer\nA?,['Bonn'],['Bonn']\nB?,['Rome'],Rome\n", encoding="utf-8")
+    said = karat("score", str(file), "--scorer", "equals", "--results", str(tmp_path / "runs")).out
+    assert "answers: equals 100.0 %" in said
+
+
+def test_answers_inside_of_texts_are_scored_once_they_are_taken_apart(tmp_path, karat):
+    file = tmp_path / "asked.jsonl"
+    rows = [{"question": f"{n}?", "golden": f"{n}", "answer": str({"query": f"{n}?", "result": f"{n}"})} for n in "ab"]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    refused = karat("score", str(file), "--scorer", "equals")
+    assert refused.code == 2
+    assert "answer.result is inside of a text: `karat import csv" in refused.err
+    karat("import", "csv", str(file), "--out", str(tmp_path / "runs"))
+    (run,) = (tmp_path / "runs").iterdir()
+    assert "answers: equals 100.0 %" in karat("score", str(run), "--scorer", "equals").out

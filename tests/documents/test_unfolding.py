@@ -228,3 +228,23 @@ def test_an_object_that_is_compared_stays_a_text(rows_of):
     assert rows_of([row]) == [row]
     wrapped = {"question": "A?", "answer": "{'query': 'A?', 'result': 'a'}"}
     assert rows_of([wrapped]) == [{"question": "A?", "answer": {"query": "A?", "result": "a"}}]
+
+
+def test_questions_and_answers_in_two_lists_are_joined_by_their_ids(rows_of, tmp_path):
+    asked = [{"id": n, "question": f"What is {n}?", "reference": f"{n}"} for n in range(3)]
+    answers = [{"question_id": n, "answer": f"It is {n}."} for n in (2, 0)]
+    document = {"questions": asked, "answers": answers, "summary": {"mean": 0.5}}
+    assert rows_of(document) == [
+        {"id": n, "question": f"What is {n}?", "reference": f"{n}", "question_id": n, "answer": f"It is {n}."}
+        for n in (2, 0)
+    ]
+    (note,) = read_rows(tmp_path / "results.json", results=True).notes
+    assert note == "rows: the list 'answers', each row with its entry in 'questions'"
+
+
+def test_lists_of_other_things_are_not_joined(rows_of):
+    asked = [{"id": n, "question": f"What is {n}?"} for n in range(3)]
+    others = [{"id": n + 7, "answer": "x"} for n in range(3)]
+    assert rows_of({"questions": asked, "answers": others})[0] == asked[0]
+    by_model = {name: [{**row, "response": name, "score": 1} for row in asked] for name in ("small", "large")}
+    assert len(rows_of(by_model)) == 6

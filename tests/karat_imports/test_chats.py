@@ -657,3 +657,13 @@ def test_a_chat_that_is_saved_after_each_turn_counts_once(tmp_path: Path) -> Non
     made = imported("chats", tmp_path / "runs", path)
     assert made.counts["answers"] == 5
     assert findings(made) == {("left out", "chat that a later record of it continues"): 2}
+
+
+def test_the_model_may_be_in_an_object_beside_the_messages(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    lines = []
+    for model in ("small", "large"):
+        said = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": f"I am {model}."}]
+        lines.append(json.dumps({"conversation": said, "metadata": {"responder_model": model}}))
+    path.write_text("\n".join(lines))
+    assert imported("chats", tmp_path / "runs", path).run.info.plan.conditions == ("small", "large")

@@ -187,6 +187,40 @@ def test_what_was_said_before_and_after_a_change_are_conditions(tmp_path: Path) 
     assert made.counts["scores"] == 12
 
 
+def test_a_model_in_an_object_of_settings_is_the_condition(tmp_path: Path) -> None:
+    rows = []
+    for model in ("a", "b"):
+        settings = {"model": model, "judge_model": "c", "temperature": 0.2}
+        rows += [{"question": f"What is {n}?", "answer": f"{model} {n}", "metadata": settings} for n in range(6)]
+    assert size(read(tmp_path, rows)) == (6, ("a", "b"), 1)
+
+
+def test_ids_of_rows_under_several_models_do_not_part_a_question(tmp_path: Path) -> None:
+    rows = []
+    for model in ("a", "b"):
+        for n in range(6):
+            rows.append({"id": len(rows), "question": f"What is {n}?", "answer": f"{model} {n}", "model": model})
+    assert size(read(tmp_path, rows)) == (6, ("a", "b"), 1)
+    rows[-1]["question"] = "What is more?"  # then an id may be that of a question
+    assert size(read(tmp_path, rows, name="more.json"))[0] == 12
+
+
+def test_the_scores_of_each_system_are_named(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = {"base_response": f"It is {n}.", "tuned_response": f"It is {n}, I think."}
+        rows.append({"question": f"What is {n}?", **said, "base_tone": n, "tuned_tone": 1})
+    assert "score.tone of each: base_tone, tuned_tone" in notes(read(tmp_path, rows, name="scores.json"))
+
+
+def test_a_part_of_the_question_is_no_answer(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = {"headline": f"The number {n} was found", "lead": f"Nobody had looked for {n} there."}
+        rows.append({"text": f"{said['headline']} {said['lead']}", **said, "category": "xy"[n % 2]})
+    assert "no column is an answer or a score by its name" in refused(tmp_path, rows)
+
+
 def test_context_and_answer_before_a_score_are_no_systems(tmp_path: Path) -> None:
     rows = [{"question": f"What is {n}?", "context_recall": 0.5, "answer_recall": n / 6} for n in range(6)]
     assert size(read(tmp_path, rows))[1] == ("answers",)

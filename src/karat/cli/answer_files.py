@@ -33,7 +33,9 @@ from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.results import score_columns
 from karat.documents.roles import Reading, Undecided, assign
+from karat.documents.row_list import Rows
 from karat.documents.understood import examples
+from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.execution import Loaded, run_experiment, run_in_own_loop
 from karat.formats import count, excerpt, plural, some_of
@@ -156,7 +158,7 @@ class _FileRows:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._rows: Iterable[tuple[int, Row]] | None = None
+        self._read: Rows | None = None
 
     @property
     def all(self) -> Iterator[Row]:
@@ -166,13 +168,18 @@ class _FileRows:
     @property
     def table(self) -> Table:
         """The same by column."""
-        if self._rows is None:
-            self._rows = kinds.read_rows(self.path).rows
-        return Table(self._rows)
+        return Table(self.read.rows)
+
+    @property
+    def read(self) -> Rows:
+        """The same with what was not plain about them."""
+        if self._read is None:
+            self._read = kinds.read_rows(self.path)
+        return self._read
 
     def forget(self) -> None:
         """Frees the memory; they are read again if they are wanted again."""
-        self._rows = None
+        self._read = None
 
 
 def _listed(columns: str | Sequence[str] | None) -> list[str]:
@@ -389,6 +396,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         if paths:
             named[role] = tuple(paths)
 
+    if not named:
+        _refuse_folded(rows, columns)
     result = _assigned(file, columns, named)
     if isinstance(result, Undecided):
         lines = []
@@ -457,6 +466,30 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         "answer": roles["answer"],
     }
     return type(answers)(**vars(answers) | chosen)
+
+
+def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
+    """Raises BadDataset if rows hold several answers, or one inside of a text: a run of answers as
+    they lie in the file would score other texts than those.
+    """
+    whole = unfolded(rows.read)
+    if whole is rows.read:
+        return
+    result = assign(columns_of(row for _, row in whole.rows), door="results", file=rows.path.name)
+    readings = [result] if isinstance(result, Reading) else [*result.readings[:1]]
+    used = {
+        path for reading in readings for role in _NEEDED for path in reading.roles.get(role, ())
+    }
+    inside = sorted(used - {*columns})
+    found = [text for text in whole.notes if text not in rows.read.notes]
+    if inside:
+        found.append(f"{some_of(inside)} is inside of a text")
+    if found:
+        message = (
+            f"{'; '.join(found)}: `karat import csv {quote(str(rows.path))}` takes it apart, and "
+            f"`karat score RUN` scores what that makes"
+        )
+        raise BadDataset(rows.path, [Fault(place="file", message=message)])
 
 
 def _assigned(

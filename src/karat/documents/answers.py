@@ -157,18 +157,19 @@ def condition_columns(
     *,
     used: Collection[str] = (),
     first: Sequence[str] = (),
+    inside: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The columns whose values are conditions: usually one, none, or several that only together
     tell rows apart.
 
     A column with a usual name counts if a question has rows with different values in it. `ids`:
     columns in which rows of one question agree. `used`: columns with another meaning. `first`: the
-    first ones, as the user has decided.
+    first ones, as the user has decided. `inside`: columns in objects that may be conditions.
     """
     columns = table.columns
     always = usual(_ALWAYS, columns)
     chosen = [*first]
-    for column in with_role(columns, "condition", "model"):
+    for column in dict.fromkeys([*with_role(columns, "condition", "model"), *inside]):
         if column in used or column in chosen:
             continue
         values, groups, parts = Tally(), Tally(), Tally()

@@ -43,6 +43,7 @@ PLAIN = re.compile(r"(?!.*####)\s*[^\s\[]", re.DOTALL).match
 """Matches a text that is the question or the golden answer as it is: it is not empty, nor a list,
 and marks no part of itself as the answer.
 """
+_ONE_QUOTED = re.compile(r"\s*\[\s*['\"].*\]\s*$", re.DOTALL)
 _TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
 _LABEL_KEYS = ("label", "labels", "key", "letter", "id")
 _RIGHT_KEYS = ("is_correct", "isCorrect", "correct", "is_answer")
@@ -79,6 +80,7 @@ def as_text(value: object) -> str | None:
     """
     if is_empty(value):
         return None
+    value = only_text(value)
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -99,6 +101,20 @@ def as_text(value: object) -> str | None:
     if len(flat) == 1 and not isinstance(flat[0], (dict, list)):
         return as_text(flat[0]) or ""
     raise Unread("is a list")
+
+
+def only_text(value: object) -> object:
+    """The text in a list of one text, also where a cell holds the list as text; else the value.
+
+    >>> only_text("['Paris']"), only_text(["Paris"]), only_text("[1]")
+    ('Paris', 'Paris', '[1]')
+    """
+    listed = value
+    if isinstance(value, str) and _ONE_QUOTED.match(value):
+        listed = parsed(value)
+    if isinstance(listed, list) and len(listed) == 1 and isinstance(listed[0], str):
+        return listed[0]
+    return value
 
 
 def dialogue(messages: Iterable[object]) -> str:

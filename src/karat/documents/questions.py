@@ -156,9 +156,23 @@ def add_texts(
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
+        offers = [path for path in offers if not _is_part(file, path, used)]
         goldens += [{"answer": (path,)} for path in offers]
     elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
+
+
+def _is_part(file: Candidates, path: str, questions: Collection[str]) -> bool:
+    """Whether the texts of a column are parts of questions, as a headline is one of its article."""
+    own = file.columns[path]
+    for asked in questions:
+        whole = file.columns[asked]
+        texts = "\n".join(whole.values)
+        inside = sum(value in texts for value in own.values)
+        if str(own.example) in str(whole.example) and 2 * inside > len(own.values):
+            return True
+
+    return False
 
 
 def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Taken]) -> None:

@@ -400,6 +400,8 @@ def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str
     for path, own in words.items():
         for length in range(len(own) - 1, 0, -1):
             metric = own[-length:]
+            if length > 1 and len(metric[0]) == 1:
+                continue  # the end of `8b`
             others = [
                 other for other in words if other != path and words[other][-length:] == metric
             ]

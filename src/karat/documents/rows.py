@@ -26,7 +26,7 @@ from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
 from karat.documents.row_list import MOST_FAULTS, Rows, TooManyFaults, bad, in_order
 from karat.documents.storable import Unfit, constant, finite, impossible, integer, why_unfit
-from karat.documents.tables import SPLITS, best_of, rows_of, tables_in, together
+from karat.documents.tables import SPLITS, best_of, rows_of, tables_in, together, with_questions
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
@@ -483,11 +483,11 @@ def _list_in(
     if not tables:
         raise bad(path, "file", _what_it_is(document))
     likely = best_of(tables, results=within.results)
-    if len(likely) > 1 and within.results:
-        joined = together(tables, likely)
-        if joined:
-            rows.notes.append(f"rows: the list '{some_of(likely)}'")
-            return joined, some_of(likely)
+    if within.results:
+        items, lists = _of_several(tables, likely)
+        if items:
+            rows.notes.append(f"rows: the list {lists}")
+            return items, lists
 
     if len(likely) > 1 and not within.first:
         message = f"must name one of the file's lists: {some_of([excerpt(t, 40) for t in likely])}"
@@ -504,6 +504,17 @@ def _list_in(
         left = f"; not read: {some_of(others)}" if others else ""
         rows.notes.append(f"rows: the list '{likely[0]}'{left}")
     return tables[likely[0]], likely[0] or None
+
+
+def _of_several(
+    tables: Mapping[str, Sequence[Any]], likely: Sequence[str]
+) -> tuple[list[dict[str, Any]], str]:
+    """The rows of results that several lists hold together, and which; empty if they do not."""
+    joined = together(tables, likely) if len(likely) > 1 else []
+    if joined:
+        return joined, f"'{some_of(likely)}'"
+    items, answered, asked = with_questions(tables)
+    return items, f"'{answered}', each row with its entry in '{asked}'"
 
 
 _ALL_LISTS = "*"

@@ -13,10 +13,12 @@ from karat.documents.names import (
     Role,
     is_choice_stem,
     is_score_name,
+    with_role,
     word_set,
     words_of,
 )
 from karat.documents.results import OF_JUDGES, joining_id, score_columns
+from karat.documents.sentences import is_aside
 
 _SINGLE: tuple[Role, ...] = (
     "id",
@@ -70,6 +72,8 @@ def shapes_of(file: Candidates) -> Taken:
             paths = [path for path in paths if not OF_JUDGES & {*words_of(path)}]
         if role in ("condition", "model"):
             paths = [path for path in paths if not file.free[path].objects]
+            if file.door == "results":
+                paths = paths or _settings(file, role)
         if role == "id":  # what differs identifies more
             paths.sort(key=lambda path: file.free[path].is_constant)
         if paths and role not in file.named:
@@ -148,3 +152,15 @@ def _of_systems(file: Candidates, stem: str, letters: Sequence[str]) -> bool:
     right = [path for path in letters if not is_score_name(path)]
     alone = not right and not file.strong("answer")
     return bool(words & _OF_SYSTEMS) or (alone and bool(words & {"answer", "answers"}))
+
+
+def _settings(file: Candidates, role: Role) -> list[str]:
+    """The columns with the role inside an object beside the answer, such as `metadata.model`."""
+    found = []
+    for path in with_role(file.columns, role):
+        column = file.columns[path]
+        plain = column.filled and not column.objects + column.lists
+        if is_aside(path) and plain and not OF_JUDGES & {*words_of(path)}:
+            found.append(path)
+
+    return found

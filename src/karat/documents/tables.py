@@ -6,10 +6,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from karat.documents.columns import are_messages
-from karat.documents.names import Meaning, is_score_name, meanings, side_of, speaker_and_text
+from karat.documents.names import (
+    Meaning,
+    is_score_name,
+    joined,
+    meanings,
+    side_of,
+    speaker_and_text,
+    word_set,
+    words_of,
+)
 
 _DEEPEST = 4  # levels of objects above a list of rows
 
@@ -110,6 +120,61 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
                 rows.append({"condition": system, **row})
 
     return rows
+
+
+def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, Any]], str, str]:
+    """The rows of a list of results, each with the entry that its id or name has in a list of
+    questions, and the names of both lists. No rows: there are no two such lists.
+    """
+    asking = {}
+    for name, rows in tables.items():
+        surely = _speaks(rows) >= 2 * _ASKS
+        if surely and not any(is_score_name(key) or _answers(key) for key in rows[0]):
+            asking[name] = rows
+
+    for (asked, questions), (answered, results) in product(asking.items(), tables.items()):
+        own = {*results[0]} - {*questions[0]}
+        said = any(is_score_name(key) or _answers(key) for key in own)
+        columns = _joining(questions, results) if said and answered not in asking else None
+        if columns is None:
+            continue
+        by_name = {str(row[columns[0]]): row for row in questions}
+        rows = []
+        for row in results:
+            question = by_name[str(row[columns[1]])]
+            others = {key: row[key] for key in row if key not in question or key != columns[1]}
+            rows.append({**question, **others})
+        return rows, answered, asked
+
+    return [], "", ""
+
+
+def _answers(key: str) -> bool:
+    """Whether a column of results is called as an agent's answer is."""
+    return Meaning("answer") in meanings(key) or joined(key) in _ANSWERS
+
+
+_ANSWERS = word_set("answer response output completion reply result")
+
+
+def _joining(questions: Sequence[Any], results: Sequence[Any]) -> tuple[str, str] | None:
+    """The column of ids or names of questions, and that of results which has them in each row.
+    None: there are none.
+    """
+    for key in questions[0]:
+        names = {str(row.get(key)) for row in questions}
+        if not _NAMING & {*words_of(key)} or len(names) < max(2, len(questions)):
+            continue
+        for column in results[0]:
+            found = {str(row.get(column)) for row in results}
+            named = column == key or bool(_NAMING & {*words_of(column)})
+            if named and len(found) > 1 and found <= names:
+                return key, column
+
+    return None
+
+
+_NAMING = word_set("id ids qid uid name key idx index case question item test task sample")
 
 
 def _ids_of(rows: Sequence[Any]) -> set[str]:

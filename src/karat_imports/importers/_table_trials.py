@@ -16,7 +16,7 @@ from karat.documents.answers import (
 )
 from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
-from karat.documents.cells import dialogue
+from karat.documents.cells import dialogue, only_text
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
 from karat.documents.factors import Factor, factors_in, like_conditions
 from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
@@ -406,6 +406,8 @@ class Trials:
                 golden=columns.get("golden"),
                 id_column=columns.get("id"),
             )
+            if not may_repeat and self._numbers_rows():
+                ids, may_repeat = [columns["question"]], True
 
         used = set()
         for target, column in columns.items():
@@ -416,7 +418,8 @@ class Trials:
             further = condition_columns(table, [_SYSTEM, *ids], used=used)
             return ids, (_SYSTEM, *further), may_repeat
         first = (columns["condition"],) if "condition" in self._named else ()
-        conditions = condition_columns(table, ids, used=used, first=first)
+        inside = [columns[target] for target in ("condition", "model") if target in columns]
+        conditions = condition_columns(table, ids, used=used, first=first, inside=inside)
         if conditions:
             return ids, conditions, may_repeat
         # what differs from question to question only is a property of questions
@@ -427,6 +430,22 @@ class Trials:
                     return ids, (columns[target],), may_repeat
 
         return ids, (), may_repeat
+
+    def _numbers_rows(self) -> bool:
+        """Whether ids that differ from row to row number the rows, as each question has one row
+        under each of several conditions.
+        """
+        question = self._columns["question"]
+        conditions = condition_columns(self._table, [question], used={self._columns["id"]})
+        questions, pairs, names = Tally(), Tally(), Tally()
+        for batch in self._table if conditions else ():
+            keys, named = batch.keys([question]), conditions_of(batch, conditions)
+            questions.update(keys)
+            pairs.update(zip(keys, named, strict=True))
+            names.update(named)
+
+        crossed = questions.different() * names.different() == len(pairs) == pairs.different()
+        return crossed and names.different() > 1 < questions.different()
 
     def _repetitions(self) -> Repetitions:
         """The numbers of all repetitions that rows name."""
@@ -531,7 +550,8 @@ class Trials:
 
 
 def _text(value: object) -> str:
-    """A cell as text; chat messages as people read them."""
+    """A cell as text: that of a list of one text; chat messages as people read them."""
+    value = only_text(value)
     if isinstance(value, list) and are_messages(value):
         return dialogue(value)
     return text_of(value)

@@ -31,6 +31,7 @@ from karat.documents.names import (
 from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
+from karat.documents.sentences import is_aside
 from karat.errors import BadDataset, BadOption
 from karat.formats import clean, count, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
@@ -234,6 +235,17 @@ def who_answers(names: Sequence[str]) -> str:
     return f"say which of the speakers answers: {shown}"
 
 
+def _model_inside(row: Json) -> str | None:
+    """The model that an object beside the messages names, such as `metadata`; None: none does."""
+    for key in row:
+        inside = row.at(key)
+        model = inside.text(*with_role(inside, "model")) if is_aside(f"{key}.model") else None
+        if model is not None:
+            return model
+
+    return None
+
+
 def _models(log: _Log) -> dict[str, str]:
     """Column of chats → the column with its model, by the ends of their names: `conversation_a` and
     `model_a`.
@@ -302,7 +314,7 @@ def _trials(
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
 
-                model = turn.model or row.text(*by_model)
+                model = turn.model or row.text(*by_model) or _model_inside(row)
                 condition = model or "not named"
                 conditions.setdefault(condition, ImportedCondition(model=model))
                 reply, aside = turn.reply(model)

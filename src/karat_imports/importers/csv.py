@@ -184,6 +184,9 @@ class Csv:
                 named = f", named by {_listed([*models.values()])}"
             parted = "each column of answers" if answered else "each system in the names of scores"
             findings.note(f"{parted} is a {part}{named}: {_listed([*systems])}")
+            for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
+                own = [metrics[metric] for metrics in systems.values() if metric in metrics]
+                findings.note(f"score.{metric} of each: {_listed(own)}")
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
         if items:
@@ -616,11 +619,13 @@ def _no_results(
     """
     listed = f"(columns: {_listed(paths_in(columns))})"
     asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
-    if asked or {"id", "question"} & {*known}:
+    judged = bool(score_columns(columns))
+    if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
         numbers = [
             f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
         ]
-        say = f"say which column is the answer or a score {listed}"
+        none = "no column is an answer or a score by its name"
+        say = f"{none}: say which column is the answer or a score {listed}"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
         in_words = [name for name in columns if holds_scores(name) and _judges(columns[name])]
@@ -632,7 +637,7 @@ def _no_results(
         return BadOption("--map", say)
 
     say = f"say which column is the sample's id or its question {listed}"
-    if score_columns(columns):
+    if judged:
         return BadOption(
             "--map",
             f"{path} holds scores without ids or questions. If they are means, one row a setting, "

@@ -480,6 +480,8 @@ def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
     used = {
         path for reading in readings for role in _NEEDED for path in reading.roles.get(role, ())
     }
+    if not any("answer" in reading.roles for reading in readings):
+        return
     inside = sorted(used - {*columns})
     found = [text for text in whole.notes if text not in rows.read.notes]
     if inside:

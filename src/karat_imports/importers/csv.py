@@ -178,15 +178,8 @@ class Csv:
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
             table = ARowASystem(rows.rows, systems, models, answered=answered)
-            part = "repetition" if "repetition" in table.columns else "condition"
-            named = ""
-            if models:
-                named = f", named by {_listed([*models.values()])}"
-            parted = "each column of answers" if answered else "each system in the names of scores"
-            findings.note(f"{parted} is a {part}{named}: {_listed([*systems])}")
-            for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
-                own = [metrics[metric] for metrics in systems.values() if metric in metrics]
-                findings.note(f"score.{metric} of each: {_listed(own)}")
+            for text in _systems_said(systems, models, table, answered=answered):
+                findings.note(text)
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
         if items:
@@ -398,6 +391,23 @@ class Csv:
                 findings.note(f"not taken, as it judges no single answer of its row: {left}")
 
         return found | chosen, systems
+
+
+def _systems_said(
+    systems: Mapping[str, Mapping[str, str]],
+    models: Mapping[str, str],
+    table: ARowASystem,
+    *,
+    answered: bool,
+) -> Iterator[str]:
+    """Which columns are read as several systems, or repetitions, and as the scores of each."""
+    part = "repetition" if "repetition" in table.columns else "condition"
+    named = f", named by {_listed([*models.values()])}" if models else ""
+    parted = "each column of answers" if answered else "each system in the names of scores"
+    yield f"{parted} is a {part}{named}: {_listed([*systems])}"
+    for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
+        own = [metrics[metric] for metrics in systems.values() if metric in metrics]
+        yield f"score.{metric} of each: {_listed(own)}"
 
 
 def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Column]) -> None:

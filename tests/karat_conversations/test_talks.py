@@ -11,7 +11,7 @@ from karat import plugins
 from karat.documents.chats import NAME
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset
-from karat.layouts import laid_out, speakers
+from karat.layouts import laid_out, speakers, unasked
 from karat_conversations.layouts._rows import MESSAGES
 
 TWO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -21,6 +21,12 @@ def read(tmp_path: Path, text, name="chats.json", named=()):
     path = tmp_path / name
     path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
     return [nameless(row) for _, row in laid_out(read_rows(path), named).rows]
+
+
+def written(tmp_path: Path, document) -> Path:
+    path = tmp_path / "written.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
 
 
 def nameless(row):
@@ -104,6 +110,93 @@ def test_the_number_of_a_turn_may_stand_anywhere_in_its_column(tmp_path, header)
         ("user", "Why?"),
         ("assistant", "Because"),
     ]
+
+
+WHERE, SENT = "Where is my order?", "It was sent on Tuesday."
+ONE_TURN = [{"role": "user", "content": WHERE}, {"role": "assistant", "content": SENT}]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"mensagens": [{"remetente": "cliente", "conteudo": WHERE}, {"remetente": "atendente", "conteudo": SENT}]},
+        {"log": [{"at": "2024-01-01 10:00", "who": "human", "line": WHERE}, {"who": "bot", "line": SENT}]},
+        {"对话": [{"角色": "用户", "内容": WHERE}, {"角色": "助手", "内容": SENT}]},
+        {"parts": [{"author": {"type": "user"}, "body": WHERE}, {"author": {"type": "bot"}, "body": SENT}]},
+        {"deep": {"parts": [{"by": "client", "x": WHERE}, {"by": "bot", "x": SENT}]}},
+        {"messages": [{"is_bot": False, "text": WHERE}, {"is_bot": True, "text": SENT}]},
+        {"talk": [{"by": "user", "text": WHERE, "body": None}, {"by": "bot", "body": SENT}]},
+        {"opened": {"by": "user", "said": WHERE}, "rest": [{"by": "bot", "said": SENT}, {"by": "user", "said": ""}]},
+        {"log": json.dumps([{"by": "user", "said": WHERE}, {"by": "bot", "said": SENT}])},
+        {"utterances": [WHERE, SENT], "speakers": ["user", "bot"]},
+    ],
+)
+def test_messages_are_known_by_what_their_keys_hold(tmp_path, row):
+    rows = [nameless(found) for found in read(tmp_path, [row, row])]
+    assert [found[MESSAGES] for found in rows] == [ONE_TURN] * 2
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"steps": [{"kind": kind, "details": "Looked for it"} for kind in ("search", "read", "search")]},
+        {"found": [{"source": name, "text": "It is in the box."} for name in ("a.pdf", "b.pdf", "a.pdf")]},
+        {"tags": [{"tag": "greeting", "patterns": ["Hi"], "responses": ["Hello"]}] * 2},
+        {"turns": [{"topic": "boxes", "text": "It is in the box."}] * 3},
+    ],
+)
+def test_lists_of_texts_that_nobody_speaks_are_no_conversation(tmp_path, row):
+    (tmp_path / "rows.json").write_text(json.dumps([row, row]), encoding="utf-8")
+    assert not speakers(read_rows(tmp_path / "rows.json"))
+
+
+def test_one_object_of_two_lists_is_one_conversation(tmp_path):
+    assert read(tmp_path, {"utterances": [WHERE, SENT], "speakers": ["user", "bot"]}) == [{MESSAGES: ONE_TURN}]
+
+
+def test_a_history_of_pairs_is_one_conversation_also_as_the_only_one(tmp_path):
+    (row,) = laid_out(read_rows(written(tmp_path, {"k1": {"history": [{"user": "Hi", "bot": "Hello"}] * 2}}))).rows
+    assert row[1] == {"id": "k1", MESSAGES: TWO * 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("Q: Hi\nA: Hello\nQ: Why?\nA: So.", ["user", "assistant"] * 2),
+        ("П: Hi\nБ: Hello", ["user", "assistant"]),
+        ("Call 7\nDate: 3\n\nAgent: Hello\nCaller: My line is dead\nAgent: Oh\nCaller: Yes", ["assistant", "user"] * 2),
+        ("[00:01] Caller: Hi [00:04] Agent: Hello there. [00:09] Caller: Bye", ["user", "assistant", "user"]),
+        ("WEBVTT\n\n1\n0:01.0 --> 0:02.0\n<v Caller>Hi</v>\n\n2\n0:03.0 --> 0:04.0\n<v Bot>Yo", ["user", "assistant"]),
+    ],
+)  # fmt: skip
+def test_texts_mark_their_speakers_in_many_ways(tmp_path, text, roles):
+    found = read(tmp_path, text, "talk.txt")
+    said = [message["role"] for row in found for message in row[MESSAGES] if message["role"] != "system"]
+    assert said == roles
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("a.txt", "Aired 3 May\nA title\n\n" + "KING: Well then.\n\nDOGG: It is so.\n\n" * 4, {"KING": 4, "DOGG": 4}),
+        ("a.txt", "".join(f"[10:0{n}] <n{n}> hi: you\n" for n in range(9)) * 3, {f"n{n}": 3 for n in range(9)}),
+        ("a.csv", "time,speaker,talk\n1,Ann,Hi\n2,Bob,Hello\n3,Ann,Why?\n", {"Ann": 2, "Bob": 1}),
+        ("a.json", '{"utterance": ["Hi", "Hello", "Why?"], "speaker": [0, 1, 0]}', {"0": 2, "1": 1}),
+        (
+            "a.json",
+            '[{"chat": [{"message": "Hi", "senderID": 1}, {"message": "Hello", "senderID": 2}]}]',
+            {"1": 1, "2": 1},
+        ),
+    ],
+)
+def test_who_may_be_the_agent_is_asked_of_people_in_other_forms(tmp_path, name, text, names):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert dict(speakers(read_rows(tmp_path / name))) == names
+
+
+def test_turns_of_a_user_to_which_nobody_replies_are_said_to_be_such(tmp_path):
+    for rows in ([{"prompt": "Dry?", "followups": ["Sure?"]}], [{"id": 1, "turns": ["Write it.", "Shorten it."]}]):
+        assert "but no replies" in (unasked(read_rows(written(tmp_path, rows))) or "")
 
 
 def test_several_answers_to_one_question_are_no_turns(tmp_path):

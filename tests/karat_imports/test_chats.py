@@ -667,3 +667,65 @@ def test_the_model_may_be_in_an_object_beside_the_messages(tmp_path: Path) -> No
         lines.append(json.dumps({"conversation": said, "metadata": {"responder_model": model}}))
     path.write_text("\n".join(lines))
     assert imported("chats", tmp_path / "runs", path).run.info.plan.conditions == ("small", "large")
+
+
+def test_who_answers_is_said_and_who_is_neither_is_counted(tmp_path: Path) -> None:
+    said = [("client", "Hi?"), ("admin", "One moment."), ("shop bot", "Hello."), ("client", "Bye.")]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([{"id": 1, "talk": [{"from": who, "text": text} for who, text in said]}]))
+    made = imported("chats", tmp_path / "runs", path)
+    notes = made.run.info.source["notes"]
+    assert "who answers: 'shop bot' (1)" in notes
+    assert "who asks: 'client' (2)" in notes
+    assert findings(made)["left out", "message of 'admin', neither user nor agent"] == 1
+
+
+def test_answers_that_may_be_errors_are_doubted(tmp_path: Path) -> None:
+    chats = []
+    for number in range(8):
+        said = [
+            {"role": "user", "content": f"Say {number}!"},
+            {"role": "assistant", "content": "Error: 500 from server"},
+        ]
+        chats.append({"id": f"c{number}", "messages": said})
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(chats))
+    assert "may be an error" in imported("chats", tmp_path / "runs", path).run.info.source["notes"]
+
+
+def test_a_log_that_grows_by_a_turn_a_record_is_one_chat(tmp_path: Path) -> None:
+    turns = [{"user": f"Ask {number}", "bot": f"Say {number}"} for number in range(4)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps({"id": end, "history": turns[:end]}) for end in range(1, 5)))
+    made = imported("chats", tmp_path / "runs", path)
+    assert made.counts["answers"] == 4
+    assert findings(made) == {("left out", "chat that a later record of it continues"): 3}
+
+
+def test_a_chat_that_begins_as_another_is_its_own(tmp_path: Path) -> None:
+    turns = [{"user": "Hi", "bot": "Hello"}, {"user": "Where?", "bot": "Here"}]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps({"id": end, "history": turns[:end]}) for end in (1, 2)))
+    assert imported("chats", tmp_path / "runs", path).counts["answers"] == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("id,prompt,followup\n1,Is it dry?,Are you sure?\n", "no replies"),
+        ('id,text,responses\n1,Hello traveller,"[{""text"": ""Yes""}]"\n', "holds no chats"),
+    ],
+)
+def test_what_nobody_answered_is_no_log(tmp_path: Path, table: str, said: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(table)
+    with pytest.raises(OperatorError, match=said):
+        imported("chats", tmp_path / "runs", path)
+
+
+def test_what_was_asked_in_words_is_the_question_of_a_log_beside_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("message,intent,provider,model,reply\nGood day to you,hi,p,m-1,Yo\nWhere is it?,place,p,m-1,Here\n")
+    made = imported("chats", tmp_path / "runs", path)
+    assert [sample.turns[0].question for sample in made.run.samples()] == ["Good day to you", "Where is it?"]
+    assert {answer.condition for answer in made.run.events_of(Answer)} == {"m-1"}

@@ -14,6 +14,7 @@ from karat.analysis import compare, summarize
 from karat.analysis.planning import Pilot, comparison_of, pilot_of, plan
 from karat.analysis.verdicts import probable_flips
 from karat.errors import BadOption
+from karat.records import Reply
 from karat.stats import power_ttest, same_verdict
 
 
@@ -146,3 +147,88 @@ def test_a_plan_says_how_often_a_gate_would_be_undecided():
     made = plan(Pilot(between=1.0), questions=[50, 100, 200])
     # Simulated: 60, 37 and 12 in 100 gates at a true margin of 0.2 standard deviations.
     assert [design.undecided for design in made.designs] == pytest.approx([0.60, 0.37, 0.12], abs=0.015)
+
+
+def test_the_comparison_is_the_first_with_a_value_that_is_asked_for(tmp_path, journals):
+    scores = {"a": [[1], [2], [3]], "b": [[None], [None], [None]], "c": [[2], [4], [5]]}
+    summary = summarize(journals.table(tmp_path / "run", scores), pairs="all")
+    first, info = comparison_of(summary)
+    assert ((first.a, first.b), info.key) == (("a", "c"), "completeness")
+    assert comparison_of(summary, metric="completeness", pair=("c", "a"))[0] == first
+    with pytest.raises(BadOption, match=r"no comparison of a and b on completeness in run .* has a question scored"):
+        comparison_of(summary, metric="completeness", pair=("a", "b"))
+    with pytest.raises(BadOption, match="no comparison of a and b in run"):
+        comparison_of(summary, pair=("a", "b"))
+    with pytest.raises(BadOption, match="these two conditions were not compared on that metric"):
+        comparison_of(summary, pair=("a", "a"))
+    alone = summarize(journals.table(tmp_path / "alone", {"a": [[1], [2]]}))
+    with pytest.raises(BadOption, match="compares nothing: it has one condition, or no scores"):
+        comparison_of(alone)
+
+
+def test_a_pilot_has_the_prices_and_the_longest_median_of_its_sides(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=3, repetitions=2)
+    for row in range(3):
+        for repetition in range(2):
+            for at, name in enumerate(script.conditions):
+                reply = Reply(text="x", dollars=0.5)
+                script.answer(row, name, repetition, reply=reply, seconds=2.0 + at)
+                script.score(row, name, repetition, value=1 + (row + at + repetition) % 4, dollars=0.25, offline=False)
+    summary = summarize(script.end())
+    pilot = pilot_of(summary, summary.differences[0])
+    assert (pilot.cost_answer, pilot.cost_score, pilot.scores, pilot.seconds) == (0.5, 0.25, 1, 3.0)
+    assert (pilot.questions, pilot.repetitions, pilot.unit) == (3, 2, "question")
+    assert pilot.cost(10, 3) == 2 * 10 * 3 * 0.75
+
+
+def test_a_pilot_without_a_price_has_no_cost(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=3)
+    for row in range(3):
+        for at, name in enumerate(script.conditions):
+            script.answer(row, name, reply=Reply(text="x", dollars=None if row == 1 else 0.5))
+            script.score(row, name, value=1 + (row * at) % 4)
+    summary = summarize(script.end())
+    pilot = pilot_of(summary, summary.differences[0])
+    assert (pilot.cost_answer, pilot.cost(10, 3)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("scores", "reason"),
+    [
+        ({"a": [[1]], "b": [[2]]}, "fewer than two questions were answered under both"),
+        ({"a": [[1], [2]], "b": [[2], [3]]}, "every question has the same difference"),
+        (
+            {"a": [[1], [2]], "b": [[2], [1]]},
+            "each question was answered once: what repetitions would change is not known",
+        ),
+        ({"a": [[1, 2], [2, 2]], "b": [[2, 2], [1, 4]]}, None),
+    ],
+)
+def test_a_pilot_says_what_the_run_does_not_show(tmp_path, journals, scores, reason):
+    summary = summarize(journals.table(tmp_path / "run", scores))
+    pilot = pilot_of(summary, summary.differences[0])
+    assert pilot.reason == reason
+
+
+def test_where_questions_come_in_clusters_a_plan_counts_clusters(tmp_path, journals):
+    samples = [msgspec.structs.replace(journals.sample(row), cluster=f"document {row // 2}") for row in range(12)]
+    scores = {name: [[1 + (row * step) % 5] for row in range(12)] for name, step in (("a", 2), ("b", 3))}
+    summary = summarize(journals.table(tmp_path / "run", scores, samples=samples))
+    pilot = pilot_of(summary, summary.differences[0])
+    assert (pilot.questions, pilot.unit) == (6, "cluster")
+    assert pilot.reason == "sizes count clusters of questions, each with as many as in this run"
+
+
+def test_sizes_and_repetitions_are_those_of_the_pilot_unless_given():
+    known = Pilot(between=1.0, within=(1.0, 1.0), questions=40, repetitions=3)
+    made = plan(known)
+    assert sorted({design.questions for design in made.designs}) == [20, 40, 80, 160]
+    assert sorted({design.repetitions for design in made.designs}) == [1, 2, 3, 5, 8]
+    assert sorted({design.questions for design in plan(Pilot(between=1.0)).designs}) == [25, 50, 100, 200]
+    assert sorted({design.questions for design in plan(Pilot(between=1.0, questions=2)).designs}) == [2, 4, 8]
+    constant = Pilot(between=1.0, questions=40, repetitions=3)
+    assert {design.repetitions for design in plan(constant).designs} == {1}
+    unknown = Pilot(between=1.0, questions=40, repetitions=3, reason="answered once")
+    assert {design.repetitions for design in plan(unknown).designs} == {3}
+    given = plan(known, questions=[9, 5, 9], repetitions=[2])
+    assert [(design.questions, design.repetitions) for design in given.designs] == [(5, 2), (9, 2)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from karat.errors import AgentFault, BadRun
 from karat.execution import RunStatus
-from karat.execution.foreign_code import GRACE_SECONDS, ForeignCode
+from karat.execution.foreign_code import GRACE_SECONDS, ForeignCode, abandon
 from karat.execution.retry import AttemptError
 
 SET_BY_CALL: ContextVar[str] = ContextVar("set_by_call", default="nothing")
@@ -258,3 +260,43 @@ def test_a_key_that_interrupts_a_call_interrupts_the_run() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         called(interrupted)
+
+
+async def _fails_as_it_is_closed() -> None:
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(60)
+    try:
+        await asyncio.sleep(60)
+    finally:
+        raise ValueError("late")
+
+
+async def _refuses_to_be_closed() -> None:
+    for _ in range(2):
+        with suppress(BaseException):
+            await asyncio.sleep(60)
+    await asyncio.sleep(0)
+    raise ValueError("late")
+
+
+@pytest.mark.parametrize("work", [_fails_as_it_is_closed, _refuses_to_be_closed])
+def test_nothing_is_heard_of_a_task_that_was_abandoned(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    problems: list[dict[str, Any]] = []
+
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: problems.append(context))
+        task = loop.create_task(work())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        abandon(task)
+        assert task not in asyncio.all_tasks(), "the end of the loop does not wait for it"
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert task.done()
+        del task
+        gc.collect()
+
+    asyncio.run(go())
+    assert problems == []

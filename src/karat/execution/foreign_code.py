@@ -177,7 +177,7 @@ def abandon(task: asyncio.Task[Any]) -> None:
     asyncio._unregister_task(task)  # noqa: SLF001 -- there is no other way, and it is documented
     coroutine = task.get_coro()
     if isinstance(coroutine, Coroutine):
-        with suppress(RuntimeError):  # it refuses even that
+        with suppress(Exception):  # it refuses even that, or what it does at its end fails
             coroutine.close()  # or it would continue to ask its model
 
     task.cancel()

@@ -100,3 +100,12 @@ def test_a_trial_has_a_seed_of_its_own_that_its_id_begins_with() -> None:
     (trial,) = Plan([SAMPLE], [CONDITION], 1)
     assert trial.id == "8cfc9b37e08246be609c051d"
     assert trial.seed == 0x8CFC9B37
+
+
+@pytest.mark.parametrize("of", [2, 3, 7, 1000])
+def test_the_last_twelve_digits_of_an_id_are_its_shard_in_every_release(of: int) -> None:
+    """Its first ones are the seed of the trial."""
+    number = 0x46BE609C051D % of + 1
+    for begin in ("8cfc9b37e082", "0" * 12, "f" * 12):
+        found = [shard for shard in range(1, of + 1) if Shard(shard, of).has(f"{begin}46be609c051d")]
+        assert found == [number]

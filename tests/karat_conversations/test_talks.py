@@ -159,10 +159,17 @@ def test_a_history_of_pairs_is_one_conversation_also_as_the_only_one(tmp_path):
     assert row[1] == {"id": "k1", MESSAGES: TWO * 2}
 
 
+def test_questions_with_answers_in_a_text_are_a_conversation_where_one_is_asked_for(tmp_path):
+    (tmp_path / "talk.txt").write_text("Q: Hi\nA: Hello\nQ: Why?\nA: So.", encoding="utf-8")
+    rows = read_rows(tmp_path / "talk.txt")
+    ((_, row),) = laid_out(rows, whole=True).rows
+    assert [message["role"] for message in row[MESSAGES]] == ["user", "assistant"] * 2
+    assert [row["question"] for _, row in laid_out(rows).rows] == ["Hi", "Why?"]
+
+
 @pytest.mark.parametrize(
     ("text", "roles"),
     [
-        ("Q: Hi\nA: Hello\nQ: Why?\nA: So.", ["user", "assistant"] * 2),
         ("П: Hi\nБ: Hello", ["user", "assistant"]),
         ("Call 7\nDate: 3\n\nAgent: Hello\nCaller: My line is dead\nAgent: Oh\nCaller: Yes", ["assistant", "user"] * 2),
         ("[00:01] Caller: Hi [00:04] Agent: Hello there. [00:09] Caller: Bye", ["user", "assistant", "user"]),

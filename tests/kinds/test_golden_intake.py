@@ -40,7 +40,7 @@ def turns(dataset):
 
 def test_an_empty_golden_answer_may_mean_that_it_is_right_to_decline(tmp_path):
     path = written(tmp_path, table(question=ASKED, answer=[*SAID[:3], None]))
-    assert "Where it is right to decline, set `dataset.empty: declines`." in refused(path)
+    assert "If declining is the right answer to them, set `dataset.empty: declines`." in refused(path)
     dataset = load(path, empty="declines")
     assert turns(dataset)[2:] == [(ASKED[2], SAID[2]), (ASKED[3], DECLINES)]
     assert dataset.warnings == (

@@ -14,8 +14,6 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.row_list import Rows
-from karat.layouts import unasked
 
 _GRADES = word_set("relevance relevant grade rel gain rating label score")
 _MOST_GRADES = 6
@@ -27,7 +25,7 @@ _CALLED = word_set("tool toolname function functionname")
 _GIVEN = word_set("params parameters arguments args kwargs toolinput toolargs")
 
 
-def no_questions(rows: Rows, columns: Mapping[str, Column]) -> str | None:
+def no_questions(columns: Mapping[str, Column]) -> str | None:
     """What a file without questions holds instead; None: nothing known."""
     names = {"".join(words_of(path)) for path in columns}
     if names == {"id", "value"}:
@@ -46,7 +44,7 @@ def no_questions(rows: Rows, columns: Mapping[str, Column]) -> str | None:
             f"holds calls of tools ('{called[0]}', '{given[0]}'), and no questions to an agent: "
             "write what a user asks, and the tools that must be called as `expected_tools`"
         )
-    return unasked(rows)
+    return None
 
 
 def graded_documents(column: Column) -> list[str]:

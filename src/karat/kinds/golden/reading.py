@@ -25,7 +25,7 @@ from karat.errors import Fault
 from karat.formats import plural, some_of, text_of
 from karat.kinds.golden import criteria
 from karat.kinds.golden.other_files import graded_documents, no_questions
-from karat.layouts import laid_out
+from karat.layouts import laid_out, unasked
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
 if TYPE_CHECKING:
@@ -129,12 +129,14 @@ class RowReader:
                 )
 
     def _ask(self, undecided: Undecided) -> None:
-        other = None
+        held = other = None
         if not self._named:
-            other = no_questions(self.rows, self._columns)
-        surely_asks = bool(with_role(self._columns, "question"))
-        if other is not None and not surely_asks:
-            self.faults.append(Fault(place="file", message=other))
+            held = no_questions(self._columns)
+            other = unasked(self.rows)
+        if held is None and not with_role(self._columns, "question"):
+            held = other
+        if held is not None:
+            self.faults.append(Fault(place="file", message=held))
             return
 
         readings: list[Reading] = []

@@ -139,7 +139,7 @@ LIKELY = [{"text": "a", "probability": 0.9}, {"text": "b", "probability": 0.1}]
         pytest.param({"question": "A?"}, {}, id="a question alone"),
         pytest.param(
             {"A?": "a", "B?": ["b", "c"]},
-            {"": [{"id": "A?", "value": "a"}, {"id": "B?", "value": ["b", "c"]}]},
+            {"": [{"question": "A?", "answer": "a"}, {"question": "B?", "answer": ["b", "c"]}]},
             id="texts by key",
         ),
         pytest.param({"A?": "a"}, {}, id="one text"),

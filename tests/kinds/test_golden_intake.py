@@ -208,3 +208,28 @@ def test_evaluations_of_a_skill_hold_descriptions_and_no_answers(tmp_path):
     dataset = load(written(tmp_path, {"skill_name": "s", "evals": evals}, "evals.json"))
     assert turns(dataset)[0] == (ASKED[0], None)
     assert [one.text for one in dataset.samples[0].criteria] == ["The outcome is as described: It refuses."]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        dict(zip(ASKED, SAID, strict=True)),
+        {question: {"answer": answer, "source": "a.pdf"} for question, answer in zip(ASKED, SAID, strict=True)},
+    ],
+)
+def test_an_object_may_have_questions_as_keys(tmp_path, document):
+    assert turns(load(written(tmp_path, document))) == [*zip(ASKED, SAID, strict=True)]
+
+
+def test_lists_of_texts_are_rows_without_names(tmp_path):
+    pairs = [[*pair] for pair in zip(ASKED, SAID, strict=True)]
+    assert "roles: {question: column 1, golden: column 2}" in refused(written(tmp_path, pairs))
+    assert "roles: {question: column 1, golden: null}" in refused(written(tmp_path, ASKED))
+    assert "item 1: is a text; each item must be an object" in refused(written(tmp_path, ["a", "b"]))
+
+
+def test_tools_may_be_expected_with_their_arguments(tmp_path):
+    calls = [{"name": "find", "arguments": {"query": "x"}}, {"tool": "send"}]
+    dataset = load(written(tmp_path, table(message=ASKED, expected_tool_calls=[calls] * 4)))
+    assert [question for question, _ in turns(dataset)] == ASKED
+    assert [(one.type, one.text) for one in dataset.samples[0].criteria] == [("tool", "find"), ("tool", "send")]

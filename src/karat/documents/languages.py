@@ -21,8 +21,8 @@ _IN_OTHER_LANGUAGES = {
         응답 답 回复 应答 جواب إجابة الإجابة اجابة الاجابة پاسخ उत्तर जवाब คำตอบ תשובה""",
     "output": "saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력",
     "expected": """esperada esperado attendue attendu erwartet erwartete erwarteter attesa atteso
-        verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan beklenen oczekiwana
-        oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상 المتوقعة متوقعة""",
+        verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan mongđợi mongdoi
+        beklenen oczekiwana oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상 المتوقعة متوقعة""",
     "correct": """correcta correcto correta correto corretta corretto correcte korrekt korrekte
         richtig richtige juist juiste правильный правильная правильно верно benar doğru dogru
         prawidłowa poprawna poprawne správná đúng 正确 正確 正しい 올바른 정확 الصحيحة صحيح सही""",
@@ -122,6 +122,8 @@ _IN_OTHER_LANGUAGES = {
 }
 """A word that says nothing is left out, unless it ends a name, as in `text_de`."""
 _SPACED = (
+    ("mong", "đợi"),
+    ("mong", "doi"),
     ("câu", "hỏi"),
     ("cau", "hoi"),
     ("trả", "lời"),

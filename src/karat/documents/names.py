@@ -106,7 +106,7 @@ DECIDED = word_set("choice chosen decision selection selected pick")
 _OF_AN_ANSWER = word_set("span passage excerpt quote snippet sentence")
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to")
 _FILLERS |= word_set(
-    "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
+    "câu cau en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
 )
 _TIMES = word_set("latency duration elapsed time")
 _TIMED = word_set("response answer inference generation execution processing run total taken")
@@ -156,8 +156,8 @@ _EXACT: dict[Role, str] = {
         retrievedchunks retrieveddocuments retrieveddocs chunks sources premise story contexttext
         sourcetext groundtruthcontext groundtruthcontexts goldcontext goldcontexts""",
     "criterion": """criteria criterion rubric rubrics rubricitems assertions assertion assert
-        asserts nlassertions expectations evaluationcriteria acceptancecriteria successcriteria
-        keyfacts keypoints requiredfacts goldurl goldurls testlist keywords""",
+        asserts nlassertions expectations checks evaluationcriteria acceptancecriteria
+        successcriteria keyfacts keypoints requiredfacts goldurl goldurls testlist keywords""",
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid scenarioid""",
@@ -441,6 +441,8 @@ def criterion_type(path: str) -> str | None:
     if "".join(words) in _STATED:
         return "url" if words[-1] in ("url", "urls") else "judge"
     plain = next((kind for kind, ends in _BY_END.items() if words[-1] in ends), None)
+    if words[-2:] in (("tool", "call"), ("tool", "calls"), ("tools", "called")):
+        plain = "tool"
     known = {*words}
     demands = words[0] in _CALLS_FOR or (len(words) > 1 and words[-1] in _CONTAINS)
     denied = bool(known & _DENIES) and (demands or bool(known & _CALLS_FOR))

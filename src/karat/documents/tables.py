@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from karat.documents.columns import are_messages
+from karat.documents.columns import NO_NAME, are_messages
 from karat.documents.names import (
     Meaning,
     is_score_name,
@@ -21,6 +21,7 @@ from karat.documents.names import (
     words_of,
 )
 
+_MOST_CELLS = 10  # of a row that is a list of texts
 _DEEPEST = 4  # levels of objects above a list of rows
 
 
@@ -49,20 +50,26 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if _is_one_row(document):
         return {"": [document]}
     if len(document) > 1 and all(_is_short(value) for value in document.values()):
-        return {"": [{"id": key, "value": value} for key, value in document.items()]}
+        named = ("question", "answer") if _are_sentences(document) else ("id", "value")
+        return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
     return {}
 
 
 def rows_of(item: Any) -> list[dict[str, Any]]:
     """The rows in an item of a list: itself, a list of chat messages as one row, the objects in a
-    list. Empty: it is no row.
+    list, or a list of texts as cells without names, as a sentence is. Empty: it
+    is no row.
     """
     if isinstance(item, dict):
         return [item]
+    if isinstance(item, str) and _are_sentences([item]):
+        return [{f"{NO_NAME}1": item}]
     if not isinstance(item, list):
         return []
     if are_messages(item):
         return [{"messages": item}]
+    if 1 < len(item) <= _MOST_CELLS and all(isinstance(part, str) for part in item):
+        return [{f"{NO_NAME}{place}": part for place, part in enumerate(item, start=1)}]
     return item if all(isinstance(part, dict) for part in item) else []
 
 
@@ -277,14 +284,23 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     parallel = _parallel_lists(entries)
     if parallel and len(entries) < _FEW and not _are_numbered(document):
         return _rows_of_arms(document, parallel)
+    asked = _are_sentences(document)
     rows = []
     for key, entry in document.items():
         name = "id" if "id" not in entry else "key"
         if are_means:
             name = "condition"
+        elif asked and "question" not in entry:
+            name = "question"
         rows.append({name: key, **entry})
 
     return rows
+
+
+def _are_sentences(names: Collection[str]) -> bool:
+    """Whether most names are sentences, as questions are, and no ids."""
+    said = sum(len(name.split()) > 3 or name.strip().endswith(("?", "？", "؟")) for name in names)
+    return 2 * said > len(names)
 
 
 def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from karat.documents.chats import Message
 from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
-from karat.documents.names import meanings, with_role
+from karat.documents.names import criterion_type, meanings, with_role
 from karat.documents.row_list import Rows
 from karat.formats import excerpt, plural, some_of, text_of
 from karat_conversations.layouts._cells import ANSWERED, ASKED, is_of_turns, pair
@@ -24,6 +24,8 @@ def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         return _apart(rows, parallel)
     for path, column in columns.items():
         if "." in path or 2 * (column.lists + column.objects) <= column.rows:
+            continue
+        if criterion_type(path) is not None:
             continue
         example = column.example if isinstance(column.example, list) else []
         if example and all(isinstance(part, list) and are_messages(part) for part in example):

@@ -27,6 +27,7 @@ _VALUE_KEYS = ("text", "value", "criterion", "assertion")
 _TEXT_KEYS = (*_VALUE_KEYS, "description", "fact", "expectation")
 _WEIGHT_KEYS = ("weight", "points")
 _DEALBREAKER_KEYS = ("dealbreaker", "required", "critical")
+_TOOL_KEYS = ("name", "tool", "tool_name", "function")
 _TYPE_KEYS = ("type", "method")
 _TEXTLESS = ("is-json", "contains-json")
 _NUMBERS = ("max-seconds", "max-dollars")
@@ -113,7 +114,10 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
         elif isinstance(entry, list) and by_default.startswith("icontains"):  # alternatives
             criteria, why = _of_object({"type": "icontains-any", "value": entry}, by_default)
         elif isinstance(entry, Mapping):
-            criteria, why = _of_object(entry, by_default)
+            given = dict(entry)
+            if by_default.endswith("tool"):  # with its arguments, which are not compared
+                given.setdefault("text", _first(entry, _TOOL_KEYS))
+            criteria, why = _of_object(given, by_default)
         else:
             criteria = []
             why = [f"must be a text or an object with `text`, got {shown(entry)}"]

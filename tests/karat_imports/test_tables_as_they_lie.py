@@ -221,6 +221,46 @@ def test_a_part_of_the_question_is_no_answer(tmp_path: Path) -> None:
     assert "no column is an answer or a score by its name" in refused(tmp_path, rows)
 
 
+@pytest.mark.parametrize("column", ["app_id", "pipeline_name", "prompt_version", "approach"])
+def test_names_and_ids_of_conditions_are_conditions(tmp_path: Path, column: str) -> None:
+    rows = []
+    for name in ("one", "two"):
+        rows += [{"question": f"What is {n}?", "answer": f"{name} {n}", column: name} for n in range(3)]
+    assert size(read(tmp_path, rows)) == (3, ("one", "two"), 1)
+
+
+def test_systems_may_end_with_what_they_are_and_models_have_letters(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = {"naive_rag": f"It is {n}.", "graph_rag": f"It is {n}, I think."}
+        rows.append({"query": f"What is {n}?", "ground_truth": f"{n}", **said})
+    assert size(read(tmp_path, rows)) == (6, ("naive_rag", "graph_rag"), 1)
+    for n, row in enumerate(rows):
+        row |= {"Answer_ModelA": row.pop("naive_rag"), "Answer_ModelB": row.pop("graph_rag")}
+        row |= {"Fluency_A": n, "Fluency_B": 5 - n}
+    made = read(tmp_path, rows, name="letters.json")
+    assert made.counts["scores"] == 12
+
+
+@pytest.mark.parametrize(
+    ("column", "yes", "no"), [("Correct?", "✓", "✗"), ("Is correct (Y/N)", "Y", "N"), ("¿Correcto?", "✅", "❌")]
+)
+def test_marks_are_verdicts(tmp_path: Path, column: str, yes: str, no: str) -> None:
+    rows = [{"question": f"What is {n}?", "answer": f"It is {n}.", column: yes if n % 2 else no} for n in range(6)]
+    assert read(tmp_path, rows).counts["scores"] == 6
+
+
+def test_pairs_of_preferences_are_no_results(tmp_path: Path) -> None:
+    rows = [{"prompt": f"What is {n}?", "chosen": f"It is {n}.", "rejected": f"It may be {n}."} for n in range(6)]
+    assert "no column is an answer or a score by its name" in refused(tmp_path, rows)
+
+
+def test_a_list_of_failures_is_called_one(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {n}?", "expected": f"{n}", "got": "x"} for n in range(3)]
+    made = read(tmp_path, {"accuracy": 0.9, "failures": rows})
+    assert "rows: the list 'failures'; by its name, it holds only what failed" in notes(made)
+
+
 def test_context_and_answer_before_a_score_are_no_systems(tmp_path: Path) -> None:
     rows = [{"question": f"What is {n}?", "context_recall": 0.5, "answer_recall": n / 6} for n in range(6)]
     assert size(read(tmp_path, rows))[1] == ("answers",)

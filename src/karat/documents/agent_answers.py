@@ -85,6 +85,8 @@ def answers_in_results(
             return [{"golden": (first,), "answer": (second,)}]
 
     decided = [(path,) for path in file.free if joined(path) in DECIDED]
+    if file.holds_preferences:
+        decided = []
     if not shapes.get("score") and decided and not any(map(_is_exact, said)):
         said = [*decided, *said]
         file.unsure = True

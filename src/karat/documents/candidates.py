@@ -142,6 +142,11 @@ class Candidates:
 
         return False
 
+    @property
+    def holds_preferences(self) -> bool:
+        """Whether rows are pairs of a chosen and a rejected text, which models are trained with."""
+        return {"chosen", "rejected"} <= {*map(joined, self.free)}
+
     def strong(self, role: Role) -> list[str]:
         return self.called(role, weak=False)
 

@@ -34,14 +34,14 @@ _FLAGS = frozenset(
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 """Texts of a cell of scores that mean there is none, in lower case."""
 _JUDGED: dict[str, bool] = {
-    **dict.fromkeys(("pass", "passed", "correct", "right", "hit", "合格"), True),
-    **dict.fromkeys(("fail", "failed", "incorrect", "wrong", "miss", "不合格"), False),
+    **dict.fromkeys(("pass", "passed", "correct", "right", "hit", "合格", *"✓✔✅☑"), True),
+    **dict.fromkeys(("fail", "failed", "incorrect", "wrong", "miss", "不合格", *"✗✘❌"), False),
 }
 """Words that are a verdict whatever the column is called."""
 VERDICTS: dict[str, bool] = {
     **_JUDGED,
-    **dict.fromkeys(("true", "yes", "good", "success"), True),
-    **dict.fromkeys(("false", "no", "bad", "failure"), False),
+    **dict.fromkeys(("true", "yes", "y", "good", "success"), True),
+    **dict.fromkeys(("false", "no", "n", "bad", "failure"), False),
 }
 """Words that a cell of scores may hold, in lower case."""
 _HASH = re.compile(r"[0-9a-fA-F-]{16,}")

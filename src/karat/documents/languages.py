@@ -61,6 +61,8 @@ _IN_OTHER_LANGUAGES = {
         релевантность 相关性 関連性 관련성""",
     "faithfulness": """fidelidad fidelidade fidélité fedeltà sadakat достоверность 忠实度 忠实性
         忠実性 충실도""",
+    "similarity": """similitud similaridade similitude similarità ähnlichkeit benzerlik kemiripan
+        сходство 相似度 類似度 유사도""",
     "completeness": "completitud completude vollständigkeit полнота 完整性 完全性 완전성",
     "coherence": "coherencia coerência coerencia cohérence coerenza kohärenz связность 连贯性",
     "hallucination": "alucinación alucinacion alucinação alucinacao halüsinasyon галлюцинация 幻觉",

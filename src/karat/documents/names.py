@@ -166,7 +166,7 @@ _EXACT: dict[Role, str] = {
         repeatidx repeatindex epochidx attemptidx attemptnumber iterationidx repidx""",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
-        promptstyle prompttype backend arm treatment approach
+        promptstyle prompttype backend arm treatment approach app pipelineversion
         experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
     "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
         modelundertest llm engine respondermodel chatmodel agentmodel
@@ -239,7 +239,7 @@ _NO_SCORE = word_set(
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
     maximum threshold"""
 )
-_SCALES = frozenset(
+_SCALES = frozenset({("y", "n"), ("yes", "no")}) | frozenset(
     (str(low), str(high)) for low in (0, 1) for high in (1, 2, 3, 4, 5, 6, 7, 10, 100) if low < high
 )
 """The last words of names that say on which scale people rate: `tone_1_5`, `Tone (1-5)`."""
@@ -524,6 +524,8 @@ def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
+    if words[-1] in ("name", "version") and words[:-1] and "condition" in _roles_of(words[:-1]):
+        return Meaning("condition")
     if {*words} & _TIMES and {*words} <= _TIMES | _TIMED | _UNITS:
         return Meaning("latency")
     if words[-1] in ("answer", "answers", "output", "response") and len(words) == 2:
@@ -538,11 +540,18 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
 
 def _identifier(words: tuple[str, ...]) -> Meaning | None:
     if words[-1] == "id" and len(words) == 2:
+        if "condition" in _roles_of(words[:1]):
+            return Meaning("condition")
         if words[0] in ADDED.before_id:
             return Meaning(ADDED.before_id[words[0]])
         return Meaning("id", weak=True)
 
     return None
+
+
+def _roles_of(words: tuple[str, ...]) -> set[Role]:
+    """What a name of these words surely means."""
+    return {meaning.role for meaning in meanings("_".join(words)) if not meaning.weak}
 
 
 def is_gold(words: Collection[str]) -> bool:

@@ -157,7 +157,11 @@ def add_texts(
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
         offers = [path for path in offers if not _is_part(file, path, used)]
-        goldens += [{"answer": (path,)} for path in offers]
+        if file.holds_preferences:
+            offers = []
+        right = [path for path in file.strong("golden") if file.holds_answer(path)]
+        golden: Taken = {"golden": (right[0],)} if len(right) == 1 else {}
+        goldens += [{**golden, "answer": (path,)} for path in offers if path not in right]
     elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
 

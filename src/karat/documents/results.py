@@ -61,8 +61,9 @@ _LONG = 20  # characters on average; labels, of which several systems give the s
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
-    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment before after"""
+    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment"""
 )
+_CHANGE = (("before",), ("after",))
 _HOLDERS = word_set("systems models agents variants llms answers responses predictions outputs")
 """Objects that hold a text of each system under its name."""
 _PREDICTED = word_set("pred preds prediction predictions predicted")
@@ -240,7 +241,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         numbered = len(words) == 2 and repeats(words[0]) and words[1].isdecimal()
         if numbered and columns[path].is_text:
             families.setdefault((depth, words[0]), {})[path] = words
-        if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
+        named = words[0] in _SYSTEMS or words[-1] in _SYSTEMS or words in _CHANGE
+        if named and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
     best: dict[str, tuple[str, ...]] = {}
@@ -454,10 +456,11 @@ def belongs_to(
         named = last_part(above)
     words = words_of(named)
     for path in sorted(systems, key=lambda path: -len(systems[path])):
-        name = systems[path]
-        if words[: len(name)] == name:
-            return path, words[len(name) :]
-        if words[-len(name) :] == name:
-            return path, words[: -len(name)]
+        short = tuple(word for word in systems[path] if word not in _GENERIC)
+        for name in filter(None, (systems[path], short)):
+            if words[: len(name)] == name:
+                return path, words[len(name) :]
+            if words[-len(name) :] == name:
+                return path, words[: -len(name)]
 
     return None

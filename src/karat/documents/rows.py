@@ -502,8 +502,13 @@ def _list_in(
                 others.append(f"'{excerpt(other, 40)}' ({plural(len(items), 'row')})")
 
         left = f"; not read: {some_of(others)}" if others else ""
+        if _FAILED.search(likely[0]):
+            left += "; by its name, it holds only what failed"
         rows.notes.append(f"rows: the list '{likely[0]}'{left}")
     return tables[likely[0]], likely[0] or None
+
+
+_FAILED = re.compile(r"(?:fail|error|mistake|incorrect|wrong|\bmiss)[^.]*$", re.IGNORECASE)
 
 
 def _of_several(

@@ -157,6 +157,18 @@ def test_one_object_of_two_lists_is_one_conversation(tmp_path):
 def test_a_history_of_pairs_is_one_conversation_also_as_the_only_one(tmp_path):
     (row,) = laid_out(read_rows(written(tmp_path, {"k1": {"history": [{"user": "Hi", "bot": "Hello"}] * 2}}))).rows
     assert row[1] == {"id": "k1", MESSAGES: TWO * 2}
+    asked, said = "Hi to you", "Hello"
+    (row,) = laid_out(read_rows(written(tmp_path, {"history": [[asked, said], ["Why?", "So"]]})), whole=True).rows
+    assert [message["content"] for message in row[1][MESSAGES]] == [asked, said, "Why?", "So"]
+
+
+def test_chats_by_name_may_hold_nothing_but_their_turns(tmp_path):
+    assert read(tmp_path, {"a": {"messages": TWO}, "b": {"messages": TWO}}) == [
+        {"id": name, MESSAGES: TWO} for name in "ab"
+    ]
+    turns = [{"text": text, "metadata": {}} for text in ("Hi", "Hello")]
+    path = written(tmp_path, {"a.json": {"goal": {}, "log": turns}, "b.json": {"goal": {}, "log": turns}})
+    assert speakers(read_rows(path)) == {"speaker 1": 2, "speaker 2": 2}
 
 
 def test_questions_with_answers_in_a_text_are_a_conversation_where_one_is_asked_for(tmp_path):
@@ -171,6 +183,7 @@ def test_questions_with_answers_in_a_text_are_a_conversation_where_one_is_asked_
     ("text", "roles"),
     [
         ("П: Hi\nБ: Hello", ["user", "assistant"]),
+        ("You said:\nHi\n\nChatGPT said:\nHello\n\nYou said:\nBye", ["user", "assistant", "user"]),
         ("Call 7\nDate: 3\n\nAgent: Hello\nCaller: My line is dead\nAgent: Oh\nCaller: Yes", ["assistant", "user"] * 2),
         ("[00:01] Caller: Hi [00:04] Agent: Hello there. [00:09] Caller: Bye", ["user", "assistant", "user"]),
         ("WEBVTT\n\n1\n0:01.0 --> 0:02.0\n<v Caller>Hi</v>\n\n2\n0:03.0 --> 0:04.0\n<v Bot>Yo", ["user", "assistant"]),
@@ -202,7 +215,11 @@ def test_who_may_be_the_agent_is_asked_of_people_in_other_forms(tmp_path, name, 
 
 
 def test_turns_of_a_user_to_which_nobody_replies_are_said_to_be_such(tmp_path):
-    for rows in ([{"prompt": "Dry?", "followups": ["Sure?"]}], [{"id": 1, "turns": ["Write it.", "Shorten it."]}]):
+    for rows in (
+        [{"prompt": "Dry?", "followups": ["Sure?"]}],
+        [{"id": 1, "turns": ["Write it.", "Shorten it."]}],
+        [{"goal": "refund", "user_turns": ["I want it back.", "Why not?"]}],
+    ):
         assert "but no replies" in (unasked(read_rows(written(tmp_path, rows))) or "")
 
 

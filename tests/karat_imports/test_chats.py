@@ -84,6 +84,21 @@ def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
             id="the reply is in a column of its own",
         ),
         pytest.param(
+            [{"input": [{"role": "user", "content": "Hi?"}], "output": {"role": "assistant", "content": "Hello."}}],
+            ["Hello."],
+            id="the reply is a message in a column of its own",
+        ),
+        pytest.param(
+            [
+                {
+                    "request": {"model": "m", "messages": [{"role": "user", "content": "Hi?"}]},
+                    "response": {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]},
+                }
+            ],
+            ["Hello."],
+            id="a request and its response",
+        ),
+        pytest.param(
             [
                 {"chat": [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Hello."}]},
                 {"chat": [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "I."}]},

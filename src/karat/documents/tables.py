@@ -371,11 +371,27 @@ def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries of an object whose keys are ids: lists of chat messages."""
+    """The entries of an object whose keys are ids: lists of chat messages, or objects with such a
+    list of their turns.
+    """
     chats = [*document.values()]
-    if len(chats) < 2 or not all(isinstance(chat, list) and are_messages(chat) for chat in chats):
+    if len(chats) < 2:
         return []
-    return [{"id": key, "messages": chat} for key, chat in document.items()]
+    if all(isinstance(chat, list) and are_messages(chat) for chat in chats):
+        return [{"id": key, "messages": chat} for key, chat in document.items()]
+    if not all(isinstance(chat, Mapping) for chat in chats):
+        return []
+    shared = set.intersection(*(set(chat) for chat in chats))
+    for key in shared & {*_OF_TURNS, "log"}:
+        turns = [turn for chat in chats for turn in _turns_of(chat[key])]
+        if len(turns) >= len(chats) and all(isinstance(turn, Mapping) for turn in turns):
+            return [{"id": name, **chat} for name, chat in document.items()]
+
+    return []
+
+
+def _turns_of(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
@@ -394,7 +410,7 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     return {"user", "assistant"} <= sides
 
 
-_OF_PAIRS = frozenset({"history", "messages", "turns", "dialog", "dialogue", "conversation"})
+_OF_TURNS = frozenset({"history", "messages", "turns", "dialog", "dialogue", "conversation"})
 
 
 def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -406,13 +422,18 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
         ((name, inside),) = document.items()
         chat = {"id": name, **inside} if isinstance(inside, Mapping) else chat
     for key, turns in chat.items():
-        named = key.casefold() in _OF_PAIRS and isinstance(turns, list)
-        if not named or not all(isinstance(turn, Mapping) for turn in turns):
-            continue
-        if turns and all({*map(side_of, turn)} >= {"user", "assistant"} for turn in turns):
+        listed = turns if key.casefold() in _OF_TURNS and isinstance(turns, list) else []
+        if listed and all(map(_is_pair, listed)):
             return chat
 
     return None
+
+
+def _is_pair(turn: object) -> bool:
+    """Whether a turn is what the user says and the reply: under their names, or two texts."""
+    if isinstance(turn, Mapping):
+        return {*map(side_of, turn)} >= {"user", "assistant"}
+    return isinstance(turn, list) and len(turn) == 2 and all(isinstance(t, str) for t in turn)
 
 
 def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -60,8 +60,12 @@ def messages_under(
         listed = parsed(value)
     else:
         listed = value
-    if said or not isinstance(listed, list) or not listed or not is_of_turns(path):
+    if said or not isinstance(listed, list) or not listed:
         return said
+    if all(isinstance(part, dict) and {*part} >= {"text", "metadata"} for part in listed):
+        listed = [part["text"] for part in listed]  # MultiWOZ: a text a turn
+    elif not is_of_turns(path):
+        return []
     if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
         return [{"role": "user", "content": part["content"]} for part in listed]
     of_users = bool({*_TURNS} & {*words_of(path)}) and not agent

@@ -53,7 +53,10 @@ _TEMPLATE = re.compile(
     r"|<start_of_turn>(\w+)|#{3,4} (\w+):|^#{1,4} (\w+)[ \t]*$|\[(/?INST)\]",
     re.MULTILINE,
 )
+_ALONE = re.compile(r"^\*{0,2}([^\W\d_][\w ]{1,20}?)(?: said)?:?\*{0,2}[ \t\r]*$", re.MULTILINE)
+"""A speaker on a line of its own, as chats are copied from a page."""
 _IN_TEMPLATES = {
+    "you": "user",
     "instruction": "user",
     "inst": "user",
     "response": "assistant",
@@ -93,7 +96,8 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
         return found
     if not found and (first := _IN_LINES.match(text)) is not None and side_of(first[1]):
         found = _parted(text, _IN_LINES, agent)
-    return found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE, agent)
+    found = found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE, agent)
+    return found or _parted(text, _ALONE, agent)
 
 
 def _exported(text: str) -> list[Message]:

@@ -108,7 +108,8 @@ def _asked_in_turn(path: str, column: Column) -> bool:
     or what follows the first question.
     """
     texts = isinstance(column.example, list) and all(isinstance(t, str) for t in column.example)
-    follows = "".join(words_of(path)).startswith(("followup", "nextturn"))
+    joined = "".join(words_of(path))
+    follows = joined.startswith(("followup", "nextturn")) or joined in ("userturns", "usermessages")
     if follows:
         return texts or column.is_text
     return texts and is_spoken(path)

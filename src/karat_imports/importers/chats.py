@@ -156,12 +156,9 @@ class _Log(msgspec.Struct, frozen=True):
 
 def _chats(path: Path, rows: Rows) -> _Log | None:
     """The conversations that these rows hold; None: no column holds any."""
-    chats = []
     columns = columns_of(row for _, row in rows.rows)
-    for name, column in columns.items():
-        if 2 * column.messages > column.filled and "." not in name:
-            chats.append(name)
-
+    held = [name for name, column in columns.items() if 2 * column.messages > column.filled]
+    chats = [name for name in held if "." not in name] or held[:1]
     if not chats:
         return None
     alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
@@ -173,7 +170,7 @@ def _anybody_replies(log: _Log) -> bool:
     """Whether a chat holds more than what a user says."""
     for _, row in _records(log, Findings()):
         roles = {message.get("role") for message in map(_with_usual_keys, _listed(row))}
-        if roles - {"user", "system"} or row.text(*_REPLIES) is not None:
+        if roles - {"user", "system"} or _beside(row) is not None:
             return True
 
     return False
@@ -266,9 +263,13 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
     models = _models(log)
     for number, row in log.rows.rows:
-        beside = {key: value for key, value in row.items() if key not in log.columns}
+        used = {name.partition(".")[0] for name in log.columns}
+        beside = {key: value for key, value in row.items() if key not in used}
         for name in log.columns:
-            chat = {**beside, "messages": row.get(name)}
+            around = cell(row, name.rpartition(".")[0])  # of a request: its model
+            if not isinstance(around, Mapping):
+                around = {}
+            chat = {**around, **beside, "messages": cell(row, name)}
             if name in models:
                 chat["model"] = row.get(models[name], name)
             yield f"{log.path.name}, {log.rows.unit} {number}", Json(chat)
@@ -308,6 +309,8 @@ def _trials(
             name = name or sample_name(turns[0].question, digest([script]))
             by_model = ["model", *with_role(row, "model"), "agent_model"]
             used = {*_USED, *_models(log).values(), key, *by_model}
+            if len(said) > len(_listed(row)):
+                used |= {*_REPLIES}
             heard.unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
             for number, turn in enumerate(turns, start=1):
                 sample = name
@@ -385,10 +388,23 @@ def _said(log: _Log, row: Json, agent: Sequence[str] | None) -> list[JsonObject]
         agent if log.rows is None else None,
         system_answers=of_system,
     )
-    beside = row.text(*_REPLIES)  # to the last message, where the log has it aside
+    beside = _beside(row)
     if beside is not None and said and said[-1].get("role") == "user":
         said.append({"role": "assistant", "content": beside})
     return said
+
+
+def _beside(row: Json) -> str | None:
+    """The reply to the last message, where a log has it aside: as a text or as a model's answer."""
+    for key in _REPLIES:
+        value = row.get(key)
+        if isinstance(value, str) and value:
+            return value
+        replies = [message.text for message in messages(value) if message.role == "assistant"]
+        if replies:
+            return replies[-1]
+
+    return None
 
 
 def _why_not(said: Sequence[JsonObject], row: Json, agent: Sequence[str] | None) -> str | None:

@@ -1,7 +1,5 @@
 """The checks of a server, in order: versions, lists, names and descriptions, errors, calls, and
 shutdown.
-
-The order matters: `messages` closes all connections, and later checks look at what was recorded.
 """
 
 from __future__ import annotations
@@ -67,15 +65,8 @@ class PlannedCheck(msgspec.Struct, frozen=True, kw_only=True):
     needs: str
 
 
-CHECKS: list[PlannedCheck] = []
-
-
-def _check(name: str, advice: str, needs: str = "") -> Callable[[_Look], _Look]:
-    def add(look: _Look) -> _Look:
-        CHECKS.append(PlannedCheck(id=name, advice=advice, look=look, needs=needs))
-        return look
-
-    return add
+def _check(name: str, advice: str, needs: str = "") -> Callable[[_Look], PlannedCheck]:
+    return lambda look: PlannedCheck(id=name, advice=advice, look=look, needs=needs)
 
 
 @_check(
@@ -85,7 +76,8 @@ def _check(name: str, advice: str, needs: str = "") -> Callable[[_Look], _Look]:
         "request."
     ),
 )
-async def _handshake(probe: Probe) -> Finding:
+async def handshake(probe: Probe) -> Finding:
+    """Whether the server can be reached, and its introduction is valid."""
     connection = await probe.connected()
     about = probe.introduction
     method = "server/discover" if connection.version == MODERN_VERSION else "initialize"
@@ -120,10 +112,9 @@ async def _version(probe: Probe, wanted: str) -> Finding:
         await probe.close(connection)
 
 
-for _one in ("2025-06-18", "2025-11-25", MODERN_VERSION):
-    _check(f"protocol.{_one}", "Answer with this version, or with another one that you support.")(
-        partial(_version, wanted=_one)
-    )
+def _speaks(version: str) -> PlannedCheck:
+    advice = "Answer with this version, or with another one that you support."
+    return _check(f"protocol.{version}", advice)(partial(_version, wanted=version))
 
 
 async def _modern(probe: Probe, reply: Reply) -> Finding:
@@ -154,7 +145,8 @@ async def _modern(probe: Probe, reply: Reply) -> Finding:
     "protocol.unknown",
     "Never echo the client's version unchecked: answer with the newest that you support.",
 )
-async def _unknown_version(probe: Probe) -> Finding:
+async def unknown_version(probe: Probe) -> Finding:
+    """Whether a version that does not exist is refused, or answered with another."""
     if probe.version == MODERN_VERSION:
         return skipped(f"the server speaks {MODERN_VERSION} only")
     connection, reply = await probe.open(_OLD_VERSION)
@@ -170,7 +162,8 @@ async def _unknown_version(probe: Probe) -> Finding:
 
 
 @_check("ping", "Answer `ping` at once with an empty result.")
-async def _ping(probe: Probe) -> Finding:
+async def ping(probe: Probe) -> Finding:
+    """Whether `ping` is answered."""
     if (await probe.connected()).version == MODERN_VERSION:
         return skipped(f"{MODERN_VERSION} has no ping")
     reply = await probe.ask("ping")
@@ -180,7 +173,8 @@ async def _ping(probe: Probe) -> Finding:
 
 
 @_check("ids", "Return each id unchanged: the text '7' is not the number 7.")
-async def _ids(probe: Probe) -> Finding:
+async def ids(probe: Probe) -> Finding:
+    """Whether the id of an answer is that of its request, and of the same type."""
     connection = await probe.connected()
     before = len(connection.breaches.get("id", ()))
     reply = await probe.ask(
@@ -217,18 +211,17 @@ async def _list(probe: Probe, kind: str) -> Finding:
     )
 
 
-for _kind in ("tools", "resources", "resources/templates", "prompts"):
-    _check(
-        f"list.{_kind.rpartition('/')[2]}",
-        (
-            "Declare what you list; send a nextCursor only if there is another page, and a new "
-            "one each time."
-        ),
-    )(partial(_list, kind=_kind))
+def _lists(kind: str) -> PlannedCheck:
+    advice = (
+        "Declare what you list; send a nextCursor only if there is another page, and a new one "
+        "each time."
+    )
+    return _check(f"list.{kind.rpartition('/')[2]}", advice)(partial(_list, kind=kind))
 
 
 @_check("list.cursor", "Refuse a cursor that you did not issue with error -32602.")
-async def _cursor(probe: Probe) -> Finding:
+async def cursor(probe: Probe) -> Finding:
+    """Whether a list refuses a cursor that the server did not issue."""
     for kind in ("tools", "resources", "prompts"):
         if (await probe.listing(kind)).pages > 1:
             reply = await probe.ask(f"{kind}/list", {"cursor": "karat-no-such-cursor"})
@@ -248,7 +241,8 @@ async def _cursor(probe: Probe) -> Finding:
     ),
     needs="tools",
 )
-async def _stable(probe: Probe) -> Finding:
+async def stable(probe: Probe) -> Finding:
+    """Whether another connection gets the same tools in the same order."""
     first = (await probe.listing("tools")).items
     connection, reply = await probe.open(probe.version or INITIALIZE_VERSIONS[-1])
     try:
@@ -270,7 +264,8 @@ async def _stable(probe: Probe) -> Finding:
 
 
 @_check("tools.names", "Use letters, digits, _ and - only, up to 64 of them.", needs="tools")
-async def _names(probe: Probe) -> Finding:
+async def names(probe: Probe) -> Finding:
+    """Whether models can call each tool by its name."""
     names = [str(tool["name"]) for tool in await probe.tools()]
     if bad := [name for name in names if not _NAME.fullmatch(name)]:
         return failed(f"not 1 to 128 characters from A-Z a-z 0-9 _ - . : {named(bad)}")
@@ -283,7 +278,8 @@ async def _names(probe: Probe) -> Finding:
 
 
 @_check("tools.duplicates", "Give each tool a unique name.", needs="tools")
-async def _duplicates(probe: Probe) -> Finding:
+async def duplicates(probe: Probe) -> Finding:
+    """Whether no two tools have the same name."""
     counted = Counter(str(tool["name"]) for tool in await probe.tools())
     twice = [name for name, times in counted.items() if times > 1]
     if twice:
@@ -296,7 +292,8 @@ async def _duplicates(probe: Probe) -> Finding:
     "Use JSON Schema with type: object, without references to other documents.",
     needs="tools",
 )
-async def _schemas(probe: Probe) -> Finding:
+async def schemas(probe: Probe) -> Finding:
+    """Whether the schemas of tools are valid."""
     tools = await probe.tools()
     problems = []
     for tool in tools:
@@ -324,7 +321,8 @@ async def _schemas(probe: Probe) -> Finding:
     "Say what the tool does and when to use it: models choose by this text.",
     needs="tools",
 )
-async def _descriptions(probe: Probe) -> Finding:
+async def descriptions(probe: Probe) -> Finding:
+    """Whether each tool has a description."""
     tools = await probe.tools()
     without = [str(tool["name"]) for tool in tools if not _description(tool).strip()]
     if without:
@@ -337,7 +335,8 @@ async def _descriptions(probe: Probe) -> Finding:
     "Say what each argument means, with its unit or an example.",
     needs="tools",
 )
-async def _arguments_described(probe: Probe) -> Finding:
+async def arguments_described(probe: Probe) -> Finding:
+    """Whether each argument of a tool has a description."""
     total = 0
     without = []
     for tool in await probe.tools():
@@ -365,7 +364,8 @@ async def _arguments_described(probe: Probe) -> Finding:
     "Shorten it: every request pays for it, and some models refuse more.",
     needs="tools",
 )
-async def _descriptions_long(probe: Probe) -> Finding:
+async def descriptions_long(probe: Probe) -> Finding:
+    """Whether no description is longer than model APIs accept."""
     tools = await probe.tools()
     lengths = {str(tool["name"]): len(_description(tool)) for tool in tools}
     if long := sorted(
@@ -385,7 +385,8 @@ async def _descriptions_long(probe: Probe) -> Finding:
     "Say how the tools differ, or merge them: models confuse such tools.",
     needs="tools",
 )
-async def _descriptions_alike(probe: Probe) -> Finding:
+async def descriptions_alike(probe: Probe) -> Finding:
+    """Whether models can tell the tools apart by their descriptions."""
     words = {
         str(tool["name"]): tokens
         for tool in (await probe.tools())[:_COMPARED]
@@ -413,7 +414,8 @@ def _description(tool: JsonObject) -> str:
 
 
 @_check("errors.method", "Answer with error -32601 (method not found).")
-async def _unknown_method(probe: Probe) -> Finding:
+async def unknown_method(probe: Probe) -> Finding:
+    """Whether an unknown method gets an error."""
     reply = await probe.ask("karat/no_such_method")
     if reply.kind == "error" and (reply.code == _NO_METHOD or reply.status is not None):
         return passed(str(reply))
@@ -422,7 +424,8 @@ async def _unknown_method(probe: Probe) -> Finding:
 
 
 @_check("errors.tool", "Answer with error -32602, and keep running.", needs="tools")
-async def _unknown_tool(probe: Probe) -> Finding:
+async def unknown_tool(probe: Probe) -> Finding:
+    """Whether a call of an unknown tool gets an error."""
     return await _refused(
         probe,
         "tools/call",
@@ -432,7 +435,8 @@ async def _unknown_tool(probe: Probe) -> Finding:
 
 
 @_check("errors.resource", "Answer with an error, and keep running.", needs="resources")
-async def _unknown_resource(probe: Probe) -> Finding:
+async def unknown_resource(probe: Probe) -> Finding:
+    """Whether reading an unknown resource gets an error."""
     return await _refused(
         probe,
         "resources/read",
@@ -442,7 +446,8 @@ async def _unknown_resource(probe: Probe) -> Finding:
 
 
 @_check("errors.prompt", "Answer with error -32602, and keep running.", needs="prompts")
-async def _unknown_prompt(probe: Probe) -> Finding:
+async def unknown_prompt(probe: Probe) -> Finding:
+    """Whether asking for an unknown prompt gets an error."""
     return await _refused(probe, "prompts/get", {"name": _UNKNOWN}, "an unknown prompt")
 
 
@@ -467,7 +472,7 @@ def _refuses(reply: Reply) -> bool:
     ),
     needs="tools",
 )
-async def _wrong_arguments(probe: Probe) -> Finding:
+async def wrong_arguments(probe: Probe) -> Finding:
     """Calls tools without the arguments they require: their schema must refuse that."""
     candidates = []
     for tool in await probe.tools():
@@ -499,7 +504,8 @@ async def _wrong_arguments(probe: Probe) -> Finding:
 
 
 @_check("errors.json", "Answer with error -32700 (over HTTP with status 400), and keep running.")
-async def _malformed(probe: Probe) -> Finding:
+async def malformed(probe: Probe) -> Finding:
+    """Whether the server keeps running after a message that is not JSON."""
     connection = await probe.connected()
     if isinstance(connection.transport, Http):
         status = await connection.transport.raw(b'{"jsonrpc": "2.0", "id": 1, ')
@@ -523,7 +529,8 @@ async def _malformed(probe: Probe) -> Finding:
     "Answer within the time limit with `content`, a list; report failures with isError.",
     needs="tools",
 )
-async def _results(probe: Probe) -> Finding:
+async def results(probe: Probe) -> Finding:
+    """Whether calls are answered with content."""
     calls = await _callable(probe)
     if not calls:
         return skipped(_NO_CALLS)
@@ -557,7 +564,8 @@ async def _results(probe: Probe) -> Finding:
     "Return structuredContent that fits the tool's own outputSchema.",
     needs="tools",
 )
-async def _structured(probe: Probe) -> Finding:
+async def structured(probe: Probe) -> Finding:
+    """Whether structured results fit the schema of their tool."""
     problems = []
     fit = 0
     for name, (tool, reply) in probe.results.items():
@@ -586,7 +594,8 @@ async def _structured(probe: Probe) -> Finding:
 
 
 @_check("calls.size", "Return less: pages, a limit, or a link to a resource.", needs="tools")
-async def _sizes(probe: Probe) -> Finding:
+async def sizes(probe: Probe) -> Finding:
+    """Whether results leave room in a model's context."""
     sizes = {
         name: reply.size for name, (_, reply) in probe.results.items() if reply.kind == "result"
     }
@@ -637,7 +646,8 @@ async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
 @_check(
     "cancellation", "Stop the request and keep running; ignore cancellations of unknown requests."
 )
-async def _cancellation(probe: Probe) -> Finding:
+async def cancellation(probe: Probe) -> Finding:
+    """Whether the server keeps running after a cancellation."""
     connection = await probe.connected()
     if connection.version == MODERN_VERSION and probe.server.type == "http":
         return skipped("over HTTP, closing the response is the cancellation")
@@ -670,7 +680,8 @@ async def _cancellation(probe: Probe) -> Finding:
     ),
     needs="http",
 )
-async def _origin(probe: Probe) -> Finding:
+async def origin(probe: Probe) -> Finding:
+    """Whether a server on this machine refuses other sites' pages."""
     connection = await probe.connected()
     if not isinstance(connection.transport, Http) or not is_loopback(probe.server.url):
         return skipped("for servers over HTTP on this machine")
@@ -684,7 +695,8 @@ async def _origin(probe: Probe) -> Finding:
 
 
 @_check("http.session", "Answer 404, so that the client starts a new session.", needs="http")
-async def _session(probe: Probe) -> Finding:
+async def session(probe: Probe) -> Finding:
+    """Whether an unknown session gets the status that makes a client start anew."""
     connection = await probe.connected()
     if not isinstance(connection.transport, Http) or connection.transport.session is None:
         return skipped("the server issues no session id")
@@ -700,7 +712,8 @@ async def _session(probe: Probe) -> Finding:
     "messages",
     "Send one JSON-RPC 2.0 object per message, and ask the client only for what it declares.",
 )
-async def _messages(probe: Probe) -> Finding:
+async def messages(probe: Probe) -> Finding:
+    """Whether all that was received on any connection were messages. Closes them."""
     await probe.end()
     noted = [
         *probe.breaches.get("message", ()),
@@ -713,7 +726,8 @@ async def _messages(probe: Probe) -> Finding:
 
 
 @_check("stdout", "Print to stderr: stdout is only for messages.", needs="stdio")
-async def _stdout(probe: Probe) -> Finding:
+async def stdout(probe: Probe) -> Finding:
+    """Whether stdout has only messages."""
     noted = probe.breaches.get("stdout", [])
     if noted:
         return failed(f"lines that are not messages: {named(noted)}")
@@ -721,7 +735,8 @@ async def _stdout(probe: Probe) -> Finding:
 
 
 @_check("stderr", "Log less: clients store it, and a full pipe blocks the server.", needs="stdio")
-async def _stderr(probe: Probe) -> Finding:
+async def stderr(probe: Probe) -> Finding:
+    """Whether stderr has a size that clients can store."""
     seen = f"{formats.count(probe.stderr_bytes)} bytes, on the connection with the most"
     if probe.stderr_bytes > MUCH_STDERR:
         return warning(seen)
@@ -729,7 +744,8 @@ async def _stderr(probe: Probe) -> Finding:
 
 
 @_check("shutdown", "End with code 0 when stdin is closed.", needs="stdio")
-async def _shutdown(probe: Probe) -> Finding:
+async def shutdown(probe: Probe) -> Finding:
+    """Whether the server ends by itself when stdin is closed."""
     if not probe.endings:
         return skipped(
             "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
@@ -751,7 +767,8 @@ async def _shutdown(probe: Probe) -> Finding:
 
 
 @_check("children", "End the processes you started before you exit.", needs="stdio")
-async def _children(probe: Probe) -> Finding:
+async def children(probe: Probe) -> Finding:
+    """Whether no process is left that the server started."""
     if not probe.endings:
         return skipped(
             "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
@@ -764,3 +781,45 @@ async def _children(probe: Probe) -> Finding:
         )
 
     return passed("no process is left")
+
+
+CHECKS = (
+    handshake,
+    _speaks("2025-06-18"),
+    _speaks("2025-11-25"),
+    _speaks(MODERN_VERSION),
+    unknown_version,
+    ping,
+    ids,
+    _lists("tools"),
+    _lists("resources"),
+    _lists("resources/templates"),
+    _lists("prompts"),
+    cursor,
+    stable,
+    names,
+    duplicates,
+    schemas,
+    descriptions,
+    arguments_described,
+    descriptions_long,
+    descriptions_alike,
+    unknown_method,
+    unknown_tool,
+    unknown_resource,
+    unknown_prompt,
+    wrong_arguments,
+    malformed,
+    results,
+    structured,
+    sizes,
+    cancellation,
+    origin,
+    session,
+    messages,
+    stdout,
+    stderr,
+    shutdown,
+    children,
+)
+"""In this order: `messages` closes all connections, and later checks look at what was recorded."""

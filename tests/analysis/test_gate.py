@@ -394,3 +394,73 @@ def test_how_many_are_undecided_at_a_margin_of_a_fifth_of_the_spread(run, n, und
         gate(simulated(template, rng.normal(0.2, 1, n).tolist()), [at_least(0, "score")]).verdict for _ in range(500)
     ]
     assert verdicts.count("undecided") / 500 == pytest.approx(undecided, abs=0.06)
+
+
+def test_a_threshold_with_a_condition_is_for_that_one_alone(run):
+    summary = run(a=[[5], [5], [4]], b=[[1], [1], [2]])
+    one = only(gate(summary, [at_least(1, "b.completeness")]))
+    assert (one.condition, one.verdict) == ("b", "passed")
+    spent = only(gate(summary, [at_most(100, "a.cost_usd")]))
+    assert spent.condition == "a"
+
+
+def test_a_condition_that_answers_as_the_baseline_did_has_no_drop_by_chance(run):
+    few = {"a": [[5], [1]], "b": [[5], [1]]}
+    new, old = run(**few), run(**few)
+    undecided = gate(new, [drop(0.5)], baseline=old)
+    assert [check.verdict for check in undecided.checks] == ["undecided", "undecided"]
+    known = gate(new, [drop(0.5)], baseline=old, unchanged=["a"])
+    assert [(check.condition, check.verdict) for check in known.checks] == [("a", "passed"), ("b", "undecided")]
+    same = known.checks[0]
+    assert same.reason is not None
+    assert same.reason.startswith("unchanged: every answer is the baseline's, byte by byte")
+    assert (same.p_failed, same.needed) == (None, None)
+
+
+def test_equal_answers_with_a_larger_drop_or_missing_trials_do_not_pass(run):
+    old = run(a=[[5], [5], [5], [4]])
+    worse = gate(run(a=[[1], [1], [2], [1]]), [drop(0.5)], baseline=old, unchanged=["a"])
+    assert only(worse).verdict != "passed"
+    lost = gate(run(a=[[5], [5], [5], [None]]), [drop(0.5)], baseline=old, unchanged=["a"])
+    assert only(lost).verdict != "passed"
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "because"),
+    [
+        ([drop(0.1)], "--max-drop: needs a run to compare with: --baseline RUN, or `gate.baseline` in the file"),
+        ([drop(0.1, "cost_usd")], "--max-drop: cost_usd has no drop: set a --max"),
+        ([at_least(1, "c.completeness")], "no condition is called 'c'"),
+        ([], "gate: no threshold: name some with --min, --max or --max-drop"),
+    ],
+)
+def test_a_threshold_that_nothing_can_decide_is_refused(run, thresholds, because):
+    with pytest.raises(BadOption) as refused:
+        gate(run(a=[[5], [4]]), thresholds)
+    assert because in str(refused.value)
+
+
+def test_a_drop_of_what_the_baseline_does_not_have_is_refused(run):
+    ours = run(a=[[5], [4]], b=[[5], [4]])
+    with pytest.raises(BadOption, match=r"--baseline: run .* has no 'completeness' under 'b'"):
+        gate(ours, [drop(0.1, "b.completeness")], baseline=run(a=[[5], [4]]))
+    with pytest.raises(BadOption, match=r"has no 'completeness' under 'a'"):
+        gate(ours, [drop(0.1, "a.completeness")], baseline=run(WORDS, a=[[5], [4]]))
+    neither = Metric(name="tone", low=1, high=5)
+    toned = run(msgspec.structs.replace(neither, direction="none"), a=[[5], [4]])
+    with pytest.raises(BadOption, match="'tone' is better in no direction: set a --min or a --max"):
+        gate(toned, [drop(0.1, "tone")], baseline=toned)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "verdict"),
+    [
+        (at_most(0.3, "failed"), "passed"),
+        (at_most(0.25, "failed"), "passed"),
+        (at_most(0.2, "failed"), "failed"),
+        (at_least(0.25, "failed"), "passed"),
+        (at_least(0.3, "failed"), "failed"),
+    ],
+)
+def test_a_total_at_its_threshold_meets_it(run, threshold, verdict):
+    assert only(gate(run(a=[[5], [4], [5], [None]]), [threshold])).verdict == verdict

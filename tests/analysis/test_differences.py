@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.analysis.journals import JUDGE, SCALE, Script
 
-from karat.analysis import summarize
+from karat.analysis import compare, summarize
 from karat.analysis.verdicts import NO_DIFFERENCE
 from karat.records import Metric
 
@@ -188,3 +190,22 @@ def test_laws(tmp_path_factory, journals, rows, rng):
     assert shuffled.p == (pytest.approx(found.p, rel=1e-9, abs=1e-300) if found.p is not None else None)
     same = only(summarize(journals.table(tmp_path_factory.mktemp("run"), {"a": one, "a again": one})))
     assert (same.estimate.value, same.winner) == (0, None)
+
+
+def test_conditions_are_not_compared_on_what_is_about_the_scoring_itself(tmp_path: Path) -> None:
+    """As whether a judge changed its mind when the answers came in the other order."""
+    about = Metric(name="order", low=0, high=1, compared=False)
+    scorer = msgspec.structs.replace(JUDGE, metrics=(SCALE, about))
+    runs = []
+    for number in range(2):
+        script = Script(tmp_path / str(number), samples=4, scorers=(scorer,), run=f"{number}" * 8)
+        for row in range(4):
+            for at, name in enumerate(script.conditions):
+                script.answer(row, name)
+                values = {"completeness": 1.0 + (row + at) % 4, "order": float(at == 0 or row == 0)}
+                script.score(row, name, values=values, scorer=scorer)
+        runs.append(script.end())
+    summary = summarize(runs[0], pairs="all")
+    assert {result.metric for result in summary.results} == {"completeness", "order"}
+    assert [difference.metric for difference in summary.differences] == ["completeness"]
+    assert {pairing.difference.metric for pairing in compare(*runs).pairings} == {"completeness"}

@@ -174,6 +174,19 @@ def test_times_of_answers_are_totals_in_seconds_and_unknown_without_answers(run)
     ]
 
 
+def test_a_slow_condition_does_not_hide_behind_a_fast_one(run):
+    summary = run(a=[[5], [5]], b=[[5], [5]])
+    accounts = {}
+    for name, seconds in (("a", 2.0), ("b", 31.5)):
+        latency = msgspec.structs.replace(summary.accounts[name].latency, median=seconds, p95=seconds)
+        accounts[name] = msgspec.structs.replace(summary.accounts[name], latency=latency)
+    timed = msgspec.structs.replace(summary, accounts=accounts)
+    assert [check_line(check) for check in gate(timed, [at_most(20, "latency_p95")]).checks] == [
+        "latency_p95 at most 20 under a: passed, 2.0 s",
+        "latency_p95 at most 20 under b: failed, 31.5 s",
+    ]
+
+
 def test_a_run_that_stopped_because_it_was_decided_is_not_taken_for_whole(run):
     summary = run(a=[[4]] * 30 + [[None]] * 30)
     account = summary.accounts["a"]

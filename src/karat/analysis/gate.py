@@ -203,13 +203,15 @@ def _checks(
     infos = {info.key: info for info in summary.metrics}
     condition, metric = resolve(threshold.name, summary.conditions, infos)
     info = infos.get(metric)
-    if info is None:
-        return [_total(summary, threshold, condition, metric)]
-    if condition is None:
-        chosen = summary.conditions
+    if condition is not None:
+        chosen: tuple[str, ...] = (condition,)
     else:
-        chosen = (condition,)
+        chosen = summary.conditions
 
+    if info is None:
+        if condition is None and TOTALS[metric].of_run:
+            return [_total(summary, threshold, None, metric)]
+        return [_total(summary, threshold, name, metric) for name in chosen]
     if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
         raise BadOption(
             "--corrected", "applies to --min and --max: the baseline has its own labels"

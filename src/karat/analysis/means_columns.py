@@ -1,13 +1,14 @@
 """The columns of the table of means. Each is declared here, once: the tables of reports, CSV, rows,
 data frames and JSON follow.
 
-To add a column, write a function from the values of one metric under one condition to a quantity,
-and append a `MeansColumn` to `COLUMNS`.
+To add a column, append a `MeansColumn` to `COLUMNS`: with `of`, a function from the values of one
+metric under one condition to a quantity; or with `of_account`, a function from what is known of a
+condition besides its scores (time, cost, how its trials ended), which is the same for each metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis.estimates import Floats  # NumPy, which a run without scores does not need
-    from karat.analysis.model import MetricInfo, Result, Summary
+    from karat.analysis.model import Account, MetricInfo, Result, Summary
 
 
 class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,10 +29,12 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     # Its quantity, from the values of one metric under one condition: questions × repetitions, NaN
-    # where there is none. None: `value` reads another field of the result.
+    # where there is none. None: another of these three reads it.
     of: Callable[[Floats], Quantity] | None = None
-    value: Callable[[Result], Any] | None = None  # as in rows; None: what `of` found
-    # The number as displayed, in JSON's `shown`; None: it is not shown there.
+    of_account: Callable[[Account], Any] | None = None  # its number, from a condition's account
+    value: Callable[[Result], Any] | None = None  # its number, from another field of the result
+    # The number as displayed in JSON's `shown`; of an account, in tables of reports, too. None: it is
+    # not shown there.
     format: Callable[[Any], str] | None = None
     # How tables of reports show it; None: only rows have it. `{unit}` and `{level}` are replaced.
     head: str | None = None
@@ -43,18 +46,22 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     is_number: bool = True
     only_with_missing: bool = False  # shown only if some values are missing
 
-    def value_of(self, result: Result) -> Any:
-        """The raw number."""
+    def value_of(self, result: Result, account: Account) -> Any:
+        """The raw number. `account`: of the result's condition."""
         if self.value is not None:
             return self.value(result)
-        assert isinstance(result.more, dict)  # only columns declared with `of` have no `value`
+        if self.of_account is not None:
+            return self.of_account(account)
+        assert isinstance(result.more, dict)  # only columns declared with `of` are left
         return result.more[self.name].value
 
-    def cell_of(self, info: MetricInfo, result: Result) -> Cell:
-        """What a table of a report shows."""
+    def cell_of(self, info: MetricInfo, result: Result, account: Account) -> Cell:
+        """What a table of a report shows. `account`: of the result's condition."""
         if self.cell is not None:
             return self.cell(info, result)
-        number = self.value_of(result)
+        number = self.value_of(result, account)
+        if self.of_account is not None and self.format is not None:
+            return Text(self.format(number))
         if info.percent:
             return blocks.Share(number)
         return blocks.Number(number)
@@ -180,20 +187,17 @@ COLUMNS: tuple[MeansColumn, ...] = (
         cell=_answers,
     ),
     MeansColumn(name="n_missing", value=attrgetter("n_missing")),
+    MeansColumn(name="planned", of_account=attrgetter("ledger.planned")),
+    MeansColumn(name="scored", of_account=attrgetter("ledger.scored")),
+    MeansColumn(name="failed", of_account=attrgetter("ledger.failed")),
+    MeansColumn(name="not_run", of_account=attrgetter("ledger.not_run")),
+    MeansColumn(name="agent_dollars", of_account=attrgetter("cost.agent.known")),
+    MeansColumn(name="agent_dollars_unknown", of_account=attrgetter("cost.agent.unknown")),
+    MeansColumn(name="judge_dollars", of_account=attrgetter("cost.judge.known")),
+    MeansColumn(name="judge_dollars_unknown", of_account=attrgetter("cost.judge.unknown")),
+    MeansColumn(name="median_seconds", of_account=attrgetter("latency.median")),
 )
-
-ACCOUNT: Mapping[str, Callable[[Summary, str], object]] = {
-    "planned": lambda summary, name: summary.accounts[name].ledger.planned,
-    "scored": lambda summary, name: summary.accounts[name].ledger.scored,
-    "failed": lambda summary, name: summary.accounts[name].ledger.failed,
-    "not_run": lambda summary, name: summary.accounts[name].ledger.not_run,
-    "agent_dollars": lambda summary, name: summary.accounts[name].cost.agent.known,
-    "agent_dollars_unknown": lambda summary, name: summary.accounts[name].cost.agent.unknown,
-    "judge_dollars": lambda summary, name: summary.accounts[name].cost.judge.known,
-    "judge_dollars_unknown": lambda summary, name: summary.accounts[name].cost.judge.unknown,
-    "median_seconds": lambda summary, name: summary.accounts[name].latency.median,
-}
-"""What rows say of a condition besides its means."""
+"""In this order in rows, so a new one is the last."""
 
 
 def quantities(values: Floats) -> dict[str, Quantity]:
@@ -205,29 +209,32 @@ def rows(summary: Summary) -> list[JsonObject]:
     """One row per condition and metric (per condition, if nothing was scored), raw numbers."""
     found: list[JsonObject] = []
     for result in summary.results:
-        found.append({column.name: column.value_of(result) for column in COLUMNS})
+        account = summary.accounts[result.condition]
+        found.append({column.name: column.value_of(result, account) for column in COLUMNS})
     if not found:
-        found = [{"condition": name, "metric": None} for name in summary.conditions]
-    for row in found:
-        row.update((name, value(summary, row["condition"])) for name, value in ACCOUNT.items())
-    names = row_names()
-    return [{name: row[name] for name in names if name in row} for row in found]
+        for condition in summary.conditions:
+            row: JsonObject = {"condition": condition, "metric": None}
+            for column in COLUMNS:
+                if column.of_account is not None:
+                    row[column.name] = column.of_account(summary.accounts[condition])
+
+            found.append(row)
+
+    return found
 
 
 def row_names() -> tuple[str, ...]:
-    """The names in a row of `rows`, in order: columns that were added later are the last."""
-    first = [column.name for column in COLUMNS if column.of is None]
-    last = [column.name for column in COLUMNS if column.of is not None]
-    return (*first, *ACCOUNT, *last)
+    """The names in a row of `rows`, in order."""
+    return tuple(column.name for column in COLUMNS)
 
 
-def shown(result: Result) -> dict[str, str]:
-    """Each number as displayed."""
+def shown(result: Result, account: Account) -> dict[str, str]:
+    """Each number as displayed. `account`: of the result's condition."""
     mean = result.mean
     found = {"mean": formats.estimate(mean.value, mean.low, mean.high)}
     for column in COLUMNS:
         if column.format is not None:
-            found[column.name] = column.format(column.value_of(result))
+            found[column.name] = column.format(column.value_of(result, account))
 
     return found
 

@@ -18,7 +18,8 @@ Bound = Literal["min", "max", "max_drop"]
 class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     """A bound that a number must meet.
 
-    If `name` has no condition, each condition of the run must meet it.
+    If `name` has no condition, each condition of the run must meet it; of a total that is of the
+    whole run (`Total.of_run`), all conditions together.
     """
 
     name: str  # [CONDITION.]METRIC

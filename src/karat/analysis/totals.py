@@ -20,11 +20,16 @@ class Known(NamedTuple):
 
 
 class Total(NamedTuple):
-    """How a total is read from the account of a run or condition, its unit, and what it is."""
+    """How a total is read from the account of a run or condition, its unit, and what it is.
+
+    Without a condition, a threshold on it is on all conditions together if `of_run`. Else each
+    condition must meet it, as with metrics.
+    """
 
     unit: Literal["dollars", "share", "seconds"]
     about: str
     read: Callable[[Account], Known]
+    of_run: bool = True
 
 
 def _cost(account: Account) -> Known:
@@ -63,7 +68,7 @@ def _time(seconds: float | None) -> Known:
 
 TOTALS = {
     "cost_usd": Total("dollars", "dollars of the whole run", _cost),
-    "failed": Total("share", "share of trials", _failed),
-    "latency_p50": Total("seconds", "median seconds an answer", _median_time),
-    "latency_p95": Total("seconds", "95 % of answers take no longer", _p95_time),
+    "failed": Total("share", "share of trials of the whole run", _failed),
+    "latency_p50": Total("seconds", "median seconds an answer", _median_time, of_run=False),
+    "latency_p95": Total("seconds", "95 % of answers take no longer", _p95_time, of_run=False),
 }

@@ -86,7 +86,7 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
             if result is not None:
                 cells = []
                 for column in columns:
-                    cell = column.cell_of(info, result)
+                    cell = column.cell_of(info, result, summary.accounts[condition])
                     if isinstance(cell, Estimate):
                         cell = structs.replace(cell, scale=scale, color=at)
                     cells.append(cell)

@@ -22,7 +22,8 @@ _IN_OTHER_LANGUAGES = {
     "output": "saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력",
     "expected": """esperada esperado attendue attendu erwartet erwartete erwarteter attesa atteso
         verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan mongđợi mongdoi
-        beklenen oczekiwana oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상 المتوقعة متوقعة""",
+        beklenen oczekiwana oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상
+        المتوقعة متوقعة""",
     "correct": """correcta correcto correta correto corretta corretto correcte korrekt korrekte
         richtig richtige juist juiste правильный правильная правильно верно benar doğru dogru
         prawidłowa poprawna poprawne správná đúng 正确 正確 正しい 올바른 정확 الصحيحة صحيح सही""",

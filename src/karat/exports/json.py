@@ -54,7 +54,7 @@ class Json:
             }
 
         for result, row in zip(summary.results, tree["results"], strict=True):
-            row["shown"] = means_columns.shown(result)
+            row["shown"] = means_columns.shown(result, summary.accounts[result.condition])
         for difference in tree["differences"]:
             estimate = difference["estimate"]
             difference["shown"] = {

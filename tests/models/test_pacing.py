@@ -20,8 +20,8 @@ async def opened(pace: Limiter, count: int) -> list[Slot]:
     """So many requests under way, each in a task of its own as far as the limiter can see."""
     slots = [pace.slot() for _ in range(count)]
     for slot in slots:
-        await asyncio.create_task(slot._limiter._acquire())
-        slot.cuts = pace._cuts
+        await asyncio.create_task(slot._limiter.acquire())
+        slot.cuts = pace.cuts
     return slots
 
 
@@ -56,7 +56,7 @@ def test_the_limit_is_kept_grows_with_success_and_goes_when_it_does_not_bind() -
     async def work() -> None:
         pace, most = Limiter("openai"), 0
         for slot in await opened(pace, 8):
-            slot._limiter._release()
+            slot._limiter.release()
         pace.in_flight = 8
         pace.refused()
         pace.in_flight = 0
@@ -117,7 +117,7 @@ def test_who_gives_up_waiting_takes_no_place() -> None:
         pace.refused()
         assert pace.limit == 1
         async with pace.slot():
-            waiting = [asyncio.create_task(pace._acquire()) for _ in range(3)]
+            waiting = [asyncio.create_task(pace.acquire()) for _ in range(3)]
             await asyncio.sleep(0)
             waiting[0].cancel()
             await asyncio.gather(waiting[0], return_exceptions=True)

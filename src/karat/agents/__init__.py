@@ -153,10 +153,6 @@ def as_agent(agent: object) -> TrialAgent:
     raise BadPlugin(type(agent).__name__, "an agent needs a method 'session' or 'ask'")
 
 
-def _nothing(*_: object, **__: object) -> Mapping[str, str]:
-    return {}
-
-
 class _Adapter:
     """The optional attributes of an agent, with their defaults."""
 
@@ -164,8 +160,9 @@ class _Adapter:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
         self.versions: Mapping[str, str] = getattr(agent, "versions", {})
         self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
-        notes = getattr(agent, "source_notes", getattr(agent, "told", _nothing))
-        self.source_notes: Callable[..., Mapping[str, str]] = notes
+        self.source_notes: Callable[..., Mapping[str, str]] = getattr(
+            agent, "source_notes", getattr(agent, "told", lambda *_, **__: {})
+        )
         self.takes: Collection[str] | None = getattr(agent, "takes", None)
         self.allow_golden = bool(getattr(agent, "allow_golden", False))
         self.bounds_replies = bool(getattr(agent, "bounds_replies", False))

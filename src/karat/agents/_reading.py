@@ -83,11 +83,7 @@ def text_of(content: object) -> str:
         return ""
     if isinstance(content, str):
         return content
-    return _JSON.dump_json(content, fallback=_unknown).decode()
-
-
-def _unknown(value: object) -> str:
-    return f"<{type(value).__name__}>"
+    return _JSON.dump_json(content, fallback=lambda value: f"<{type(value).__name__}>").decode()
 
 
 def joined_blocks(content: object) -> str:

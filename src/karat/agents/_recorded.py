@@ -98,15 +98,22 @@ class _Keys:
         """
         number = 0  # of rows before the batch
         for batch, _ in () if self._columns.of_karat else places():
-            self._add(batch, number)
+            rows = zip(batch.rows, self._written(batch, number), strict=True)
             number += len(batch.numbers)
+            for row, (sample, condition, given) in rows:
+                if given is None:
+                    self.attempts.add((sample, condition), failed=error_in(row) is not None)
+                    continue
+                with suppress(ValueError):  # `_key` raises it again
+                    value = repetition_value(given, self._columns.repetition)
+                    self._numbers.add(sample, condition, value)
 
         number = 0
         faults = []
         for batch, ats in places():
-            rows = zip(batch.numbers, batch.rows, ats, self._written(batch, number), strict=True)
+            found = zip(batch.numbers, batch.rows, ats, self._written(batch, number), strict=True)
             number += len(batch.numbers)
-            for line, row, at, written in rows:
+            for line, row, at, written in found:
                 try:
                     self._check(row)
                     key = self._key(line, row, written, get)
@@ -122,17 +129,6 @@ class _Keys:
                     faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
 
         return faults
-
-    def _add(self, batch: Batch, number: int) -> None:
-        """Takes note of repetitions and errors. `number`: of the first row, from 0."""
-        rows = zip(batch.rows, self._written(batch, number), strict=True)
-        for row, (sample, condition, given) in rows:
-            if given is None:
-                self.attempts.add((sample, condition), failed=error_in(row) is not None)
-                continue
-            with suppress(ValueError):  # `_key` raises it again
-                value = repetition_value(given, self._columns.repetition)
-                self._numbers.add(sample, condition, value)
 
     def _written(
         self, batch: Batch, number: int

@@ -11,12 +11,12 @@ from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from karat.agents import AgentSetting
 from karat.agents._prompt import prompt
 from karat.agents._reading import empty_answer
-from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
+from karat.config.model import Address, Count, ModelName, Number, Strictly, Text, VariableName
 from karat.errors import LimitReached, TrialFault
 from karat.mcp import Tool, Tools
 from karat.models import (
@@ -28,7 +28,6 @@ from karat.models import (
     price,
     settings_of,
     stop_reason,
-    with_provider,
 )
 from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage, was_cut
 from karat.thoughts import parted
@@ -59,7 +58,7 @@ class Chat:
 
         model_config = Strictly
 
-        model: Name = Field(description="provider:model, e.g. openai:gpt-4.1")
+        model: ModelName = Field(description="provider:model, e.g. openai:gpt-4.1")
         base_url: Address | None = None  # of a service with the provider's protocol
         api_key_env: VariableName | None = None  # the variable that holds the API key
         # null: the provider's default, as below
@@ -76,11 +75,6 @@ class Chat:
         images: bool = True
         headers: dict[str, Text] = {}  # sent with each request
         extra_body: dict[str, object] = {}  # added to each request's body, unchanged
-
-        @field_validator("model")
-        @classmethod
-        def _has_provider(cls, model: str) -> str:
-            return with_provider(model)
 
     indifferent = ("api_key_env", "headers")
 

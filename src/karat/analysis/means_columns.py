@@ -79,10 +79,6 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _mean(info: MetricInfo, result: Result) -> Cell:
-    return blocks.estimate(result.mean, percent=info.percent)
-
-
 def _answers(_: MetricInfo, result: Result) -> Cell:
     return Count(
         result.n_answers,
@@ -111,7 +107,7 @@ COLUMNS: tuple[MeansColumn, ...] = (
         value=attrgetter("mean.value"),
         head="mean [{level}]",
         place=0,
-        cell=_mean,
+        cell=lambda info, result: blocks.estimate(result.mean, percent=info.percent),
         legend="Mean over {averaged}; repetitions of a {unit} are averaged first.",
     ),
     MeansColumn(name="low", value=attrgetter("mean.low")),

@@ -54,14 +54,6 @@ def _failed(account: Account) -> Known:
     return Known((wanted - account.ledger.scored) / wanted)
 
 
-def _median_time(account: Account) -> Known:
-    return _time(account.latency.median)
-
-
-def _p95_time(account: Account) -> Known:
-    return _time(account.latency.p95)
-
-
 def _time(seconds: float | None) -> Known:
     return Known(seconds, reason="no answer has a time" if seconds is None else None)
 
@@ -69,6 +61,16 @@ def _time(seconds: float | None) -> Known:
 TOTALS = {
     "cost_usd": Total("dollars", "dollars of the whole run", _cost),
     "failed": Total("share", "share of trials of the whole run", _failed),
-    "latency_p50": Total("seconds", "median seconds an answer", _median_time, of_run=False),
-    "latency_p95": Total("seconds", "95 % of answers take no longer", _p95_time, of_run=False),
+    "latency_p50": Total(
+        "seconds",
+        "median seconds an answer",
+        lambda account: _time(account.latency.median),
+        of_run=False,
+    ),
+    "latency_p95": Total(
+        "seconds",
+        "95 % of answers take no longer",
+        lambda account: _time(account.latency.p95),
+        of_run=False,
+    ),
 }

@@ -192,21 +192,8 @@ def _grouped() -> dict[str, list[str]]:
     return {group: names for group, names in groups.items() if names}
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        click.echo(f"karat {__version__}")
-        ctx.exit()
-
-
 @click.group(cls=_Commands, context_settings={"max_content_width": 100})
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_show_version,
-    help="Print the version.",
-)
+@click.version_option(__version__, message="karat %(version)s", help="Print the version.")
 @debug
 @show_help
 def cli() -> None:

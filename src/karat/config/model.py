@@ -54,7 +54,7 @@ from karat.documents.validation import Problem, refusal, shown, validated
 from karat.errors import BadOption, did_you_mean
 from karat.kinds import completed
 from karat.mcp.elicitation import answers_from
-from karat.models import parse_model
+from karat.models import parse_model, with_provider
 from karat.records import MOST_CONDITIONS, MOST_REPETITIONS, Elicit, ProtocolVersion
 
 
@@ -97,6 +97,7 @@ JsonDict = dict[str, JsonValue]
 Strictly = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 Text = Annotated[str, Strict()]
 Name = Annotated[str, Strict(), Field(min_length=1)]
+ModelName = Annotated[Name, AfterValidator(with_provider)]
 Count = Annotated[int, BeforeValidator(_no_bool)]
 Number = Annotated[float, BeforeValidator(_no_bool)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=604_800)]

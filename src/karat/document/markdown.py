@@ -103,8 +103,8 @@ def _parser() -> MarkdownIt:
     )
     for rule, drawn in {
         "image": _image,
-        "heading_open": _heading,
-        "heading_close": _end_of_heading,
+        "heading_open": lambda *_: '<p class="md-heading">',
+        "heading_close": lambda *_: "</p>\n",
         "link_close": _end_of_link,
     }.items():
         parser.add_render_rule(rule, drawn)
@@ -115,14 +115,6 @@ def _parser() -> MarkdownIt:
 def _image(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
     label = f"[picture: {tokens[at].content}, {tokens[at].attrGet('src')}]"
     return str(Markup("{}").format(label))
-
-
-def _heading(*_: Any) -> str:
-    return '<p class="md-heading">'
-
-
-def _end_of_heading(*_: Any) -> str:
-    return "</p>\n"
 
 
 def _end_of_link(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:

@@ -94,7 +94,8 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
     if isinstance(error, raised.ModelHTTPError):
         reported = _provider_error(error).get("message") or error.body
         if isinstance(reported, str) and reported.strip():  # the provider's own sentence
-            words = f"HTTP {error.status_code}: {_in_short(reported)}"
+            line = " ".join(_TAG.sub(" ", reported).split())  # without the tags of a page
+            words = f"HTTP {error.status_code}: {line[:_SHOWN] or reported.strip()[:_SHOWN]}"
 
     wait = getattr(error, "retry_after", None)
     if (
@@ -173,11 +174,6 @@ def _with_message(error: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 _TAG = re.compile(r"<(?:style|script|title).*?</(?:style|script|title)>|<[^<>]{1,200}>", re.DOTALL)
-
-
-def _in_short(text: str) -> str:
-    """One line of a provider's words, without the tags of a page."""
-    return " ".join(_TAG.sub(" ", text).split())[:_SHOWN] or text.strip()[:_SHOWN]
 
 
 def _without_status(error: BaseException, words: str) -> TrialFault | None:

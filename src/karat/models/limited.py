@@ -34,10 +34,6 @@ class Lease(Protocol):
     async def end(self) -> None: ...
 
 
-def _not_limited(_usage: Usage | None) -> None:
-    """Nothing to correct."""
-
-
 class LimitedModel(WrapperModel):
     """Every request waits for its provider's limiter and its model's rate, and every response is
     metered.
@@ -117,7 +113,7 @@ class LimitedModel(WrapperModel):
     ) -> AsyncGenerator[Callable[[Usage | None], None]]:
         limit = rate_limit(self.named)
         if limit is None:
-            yield _not_limited
+            yield lambda _: None
             return
 
         characters = len(ModelMessagesTypeAdapter.dump_json(messages)) + len(

@@ -34,7 +34,7 @@ class Limiter:
         self.in_flight = 0
         self._limit: float | None = None  # None: the provider has not refused, or has recovered
         self._most = 0  # most requests at a time so far
-        self._cuts = 0
+        self.cuts = 0
         self._paused_until = 0.0
         self._queue: deque[asyncio.Future[None]] = deque()
 
@@ -68,7 +68,7 @@ class Limiter:
         Several refusals of concurrent requests count as one.
         """
         if not self._stale():
-            self._cuts += 1
+            self.cuts += 1
             at_once = self.in_flight if self._limit is None else min(self._limit, self.in_flight)
             self._limit = max(1.0, at_once // 2)
 
@@ -83,7 +83,7 @@ class Limiter:
     def _stale(self) -> bool:
         """Whether the caller's request began before the last cut, so its outcome does not count."""
         slot = _HELD.get().get(id(self))
-        return slot is not None and slot.cuts < self._cuts
+        return slot is not None and slot.cuts < self.cuts
 
     def _has_room(self) -> bool:
         if self._paused_until and asyncio.get_running_loop().time() < self._paused_until:
@@ -101,7 +101,8 @@ class Limiter:
         self.in_flight += 1
         self._most = max(self._most, self.in_flight)
 
-    async def _acquire(self) -> None:
+    async def acquire(self) -> None:
+        """Takes a place, once there is room."""
         if not self._queue and self._has_room():
             self._enter()
             return
@@ -113,10 +114,11 @@ class Limiter:
                 await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                self._release()  # the place was already ours
+                self.release()  # the place was already ours
             raise
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Gives a place back."""
         self.in_flight -= 1
         self._wake()
 
@@ -135,8 +137,8 @@ class Slot:
         slots = _HELD.get()
         if id(self._limiter) in slots:
             return
-        await self._limiter._acquire()  # noqa: SLF001 - a slot is the limiter's other half
-        self.cuts = self._limiter._cuts  # noqa: SLF001 - as above
+        await self._limiter.acquire()
+        self.cuts = self._limiter.cuts
         self._token = _HELD.set({**slots, id(self._limiter): self})
 
     async def __aexit__(
@@ -147,7 +149,7 @@ class Slot:
     ) -> None:
         if self._token is not None:
             _HELD.reset(self._token)  # type: ignore[arg-type]  # the token of our own set
-            self._limiter._release()  # noqa: SLF001 - as above
+            self._limiter.release()
 
 
 _HELD: ContextVar[dict[int, Slot]] = ContextVar("karat_slots", default={})  # noqa: B039 - replaced, never changed

@@ -144,14 +144,6 @@ def golden_text(turn: Turn) -> str:
     return "\n".join([first, *(f"or: {text}" for text in others)])
 
 
-def _nothing(_key: str, _trial: str) -> Score | None:
-    return None
-
-
-def _no_answer(_sample: str, _condition: str, _repetition: int) -> Answer | None:
-    return None
-
-
 class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
     """What a scorer's constructor gets in addition to its options, if it has a parameter
     `setting`.
@@ -161,14 +153,14 @@ class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # the scorer's name in this run
     # An earlier result of this run: a score whose `detail` holds the key, of this trial if there is
     # one.
-    recall: Callable[[str, str], Score | None] = _nothing
+    recall: Callable[[str, str], Score | None] = lambda _key, _trial: None
     # the environment that the experiment was read with; None: the process's
     env: Mapping[str, str] | None = None
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
     conditions: Sequence[str] = ()  # the experiment's, its baseline first
     # The answer to a sample under a condition in a repetition; None: there is none. Useful only
     # with `compared_with`.
-    answer_of: Callable[[str, str, int], Answer | None] = _no_answer
+    answer_of: Callable[[str, str, int], Answer | None] = lambda _sample, _condition, _number: None
     # A copy of the workspace as the answer's trial left it, for one block. Raises JudgeFault if
     # there is none.
     workspace_of: Callable[[Answer], AbstractContextManager[Workspace]] = RebuiltWorkspaces().of

@@ -57,7 +57,7 @@ class Child:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._end: Callable[[], object] = _nothing
+        self._end: Callable[[], object] = lambda: None  # there is no child to end
 
     def ask(self, question: object) -> Any:
         """The program's answer.
@@ -113,10 +113,6 @@ class Child:
         if process.stdin is not None:
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
-
-
-def _nothing() -> None:
-    """No child to end."""
 
 
 def _finish(process: subprocess.Popen[bytes]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from karat.records import Answer, Metric, Sample, Turn
 from karat.scorers import ScorerSetting, Verdict, accepted, golden_turns
@@ -26,21 +26,15 @@ class Contains:
         """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
-        texts: list[str] = Field(
-            default=[], description="what is looked for, instead of the golden answer"
-        )
+        texts: Annotated[
+            list[str],
+            BeforeValidator(lambda texts: [texts] if isinstance(texts, str) else texts),
+        ] = Field(default=[], description="what is looked for, instead of the golden answer")
         match: Literal["all", "any"] = Field(
             default="all", description="how many of the texts must be there"
         )
         case_sensitive: bool = False  # whether A and a differ
         negate: bool = Field(default=False, description="true where they are not there")
-
-        @field_validator("texts", mode="before")
-        @classmethod
-        def _one_or_several(cls, texts: object) -> object:
-            if isinstance(texts, str):
-                return [texts]
-            return texts
 
         @field_validator("texts")
         @classmethod

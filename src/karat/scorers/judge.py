@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    field_validator,
+    model_validator,
+)
 
 from karat import formats, rubrics
-from karat.config.model import Address, Count, Name, Number, Strictly, VariableName
+from karat.config.model import Address, Count, ModelName, Name, Number, Strictly, VariableName
 from karat.errors import InfrastructureFault, JudgeFault
 from karat.kinds import of_sample
 from karat.models import (
@@ -78,7 +85,7 @@ class JudgeParameters(BaseModel):
 
     model_config = Strictly
 
-    model: Name | None = Field(
+    model: ModelName | None = Field(
         default=None, description="provider:model, e.g. anthropic:claude-opus-4-5"
     )
     judges: list[Name | Member] = Field(
@@ -110,13 +117,6 @@ class JudgeParameters(BaseModel):
     api_key_env: VariableName | None = Field(
         default=None, description="the variable that holds the key"
     )
-
-    @field_validator("model")
-    @classmethod
-    def _has_provider(cls, model: str | None) -> str | None:
-        if model is None:
-            return model
-        return with_provider(model)
 
     @field_validator("judges")
     @classmethod

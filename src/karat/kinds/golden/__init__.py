@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
@@ -143,8 +144,12 @@ class Golden(Kind):
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
-            which = error.faults[0].place in ("dataset.split", "dataset.sheet")
-            if which or (other := _other_kind(path)) is None:
+            if error.faults[0].place in ("dataset.split", "dataset.sheet"):
+                raise
+            other = "golden"
+            with suppress(BadDataset):
+                other = kind_of(path)
+            if other == "golden":
                 raise
             message = (
                 f"holds {of(other).content or other}, so it seems: set `dataset.kind: {other}`"
@@ -354,13 +359,3 @@ def _asks_the_same(sample: Sample, other: Sample) -> bool:
         {"question": of.turns[0].question, "golden": of.turns[0].golden} for of in (sample, other)
     )
     return key_of(first, ["question", "golden"]) == key_of(second, ["question", "golden"])
-
-
-def _other_kind(path: Path) -> str | None:
-    """The kind that a file seems to have instead."""
-    try:
-        kind = kind_of(path)
-    except BadDataset:
-        return None
-
-    return kind if kind != "golden" else None

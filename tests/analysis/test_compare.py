@@ -217,3 +217,52 @@ def test_metrics_that_a_kind_does_not_test_are_compared_without_a_verdict(tmp_pa
     assert (found["numerical"].verdict, found["exact"].verdict) == ("plain (22222222) is better", "not tested")
     assert found["exact"].estimate.value == found["numerical"].estimate.value > 0.5
     assert found["exact"].again is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "pairs"),
+    [
+        ("ab", "ab", {}, ["aa", "bb"]),
+        ("ab", "bc", {}, ["bb"]),
+        ("ab", "ab", {"condition_a": "a"}, ["aa"]),
+        ("ab", "ab", {"condition_b": "b"}, ["bb"]),
+        ("ab", "ab", {"condition_a": "a", "condition_b": "b"}, ["ab"]),
+        ("ab", "c", {"condition_a": "a"}, ["ac"]),
+        ("c", "ab", {"condition_b": "b"}, ["cb"]),
+        ("a", "b", {}, ["ab"]),
+    ],
+)
+def test_conditions_are_the_named_ones_else_those_of_one_name_else_the_only_ones(
+    tmp_path, journals, first, second, asked, pairs
+):
+    one = journals.table(tmp_path / "one", {name: [[1], [2], [4]] for name in first}, run="11111111")
+    two = journals.table(tmp_path / "two", {name: [[2], [2], [3]] for name in second}, run="22222222")
+    found = compare(one, two, **asked)
+    assert [pairing.difference.a[0] + pairing.difference.b[0] for pairing in found.pairings] == pairs
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "message"),
+    [
+        ("ab", "cd", {}, "the runs have no condition in common; say which conditions to compare"),
+        ("ab", "cd", {"condition_a": "a"}, "say which conditions to compare, as RUN:CONDITION (known: a, b | c, d)"),
+        ("ab", "cd", {"condition_b": "d"}, "say which conditions to compare, as RUN:CONDITION (known: a, b | c, d)"),
+        ("ab", "c", {}, "the runs have no condition in common; say which conditions to compare"),
+        ("ab", "cd", {"condition_a": "c", "condition_b": "d"}, "run 11111111 has no condition 'c'"),
+    ],
+)
+def test_where_it_is_not_clear_which_conditions_are_meant_it_asks(tmp_path, journals, first, second, asked, message):
+    one = journals.table(tmp_path / "one", {name: [[1], [2]] for name in first}, run="11111111")
+    two = journals.table(tmp_path / "two", {name: [[2], [2]] for name in second}, run="22222222")
+    with pytest.raises(BadOption) as caught:
+        compare(one, two, **asked)
+    assert message in str(caught.value)
+    if asked:
+        assert "in common" not in str(caught.value)
+
+
+@pytest.mark.parametrize("named", ["condition_a", "condition_b"])
+def test_one_condition_of_a_run_is_not_compared_with_the_same_of_a_copy(tmp_path, journals, named):
+    runs = [journals.table(tmp_path / name, {"a": [[1], [2]], "b": [[2], [2]]}) for name in ("one", "copy")]
+    with pytest.raises(BadOption, match="say which conditions to compare"):
+        compare(*runs, **{named: "a"})

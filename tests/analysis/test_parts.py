@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.analysis.journals import Script, table
+from tests.analysis.journals import Script, asked, conversations, table
 
 from karat.analysis import summarize
 from karat.analysis.ledger import ledger_rows
 from karat.analysis.model import Summary
 from karat.analysis.parts import Part, builtins_of, from_json, installed, options_of
 from karat.errors import BadOption
+from karat.records import Reply
 
 
 class Numbers(Part, frozen=True, kw_only=True):
@@ -44,8 +45,8 @@ def test_an_option_of_another_kind_is_refused_or_left_out_as_that_kind_says():
 
 def test_the_option_of_a_kind_is_given_to_it():
     for name, kind in installed().items():
-        asked = dict.fromkeys(kind.reading_options, "x")
-        assert options_of(name, asked) == asked
+        given = dict.fromkeys(kind.reading_options, "x")
+        assert options_of(name, given) == given
 
 
 def summary_with(tmp_path: Any, part: Part | None) -> Summary:
@@ -92,6 +93,18 @@ def test_a_summary_comes_back_from_its_json(tmp_path: Any):
     )
     unknown = msgspec.json.encode(msgspec.to_builtins(summary) | {"parts": {"no_such_kind": {"value": 1}}})
     assert from_json(unknown, Summary).parts == {}
+
+
+@pytest.mark.needs_kind("conversation")
+def test_a_part_comes_back_in_its_own_class(tmp_path: Any):
+    samples = [asked(str(number), number, [{"golden": "1"}, {"golden": "2"}]) for number in range(3)]
+    replies = [[[Reply(text="1"), Reply(text="2")]]] * 3
+    one = summarize(conversations(tmp_path / "one", samples, {"a": replies}, run="11111111"))
+    again = from_json(msgspec.json.encode(one), Summary)
+    assert again.parts.keys() == one.parts.keys() != set()
+    for name, part in one.parts.items():
+        assert type(again.parts[name]) is type(part)
+        assert msgspec.to_builtins(again.parts[name]) == msgspec.to_builtins(part)
 
 
 def test_rows_of_the_ledger_are_conditions_and_then_the_run(tmp_path: Any):

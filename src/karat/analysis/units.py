@@ -391,14 +391,11 @@ def _gathered(units: Units, both: Flags, places: Ints, sizes: Ints) -> Units:
 
 def shared(sides: Sequence[Units]) -> list[Units]:
     """The units that all sides have, by id and content, in the order of the first."""
-    first = sides[0].keys
-    if all(side.keys is first for side in sides):
-        return list(sides)
     places = []
     for side in sides:
         places.append({key: row for row, key in enumerate(side.keys)})
     common = []
-    for key in first:
+    for key in sides[0].keys:
         if all(key in place for place in places):
             common.append(key)
 

@@ -8,6 +8,7 @@ import pytest
 
 from karat.config import Experiment, rehearsal
 from karat.config.rehearsed import redirected
+from karat.errors import BadExperiment
 
 URL = "http://127.0.0.1:7"
 
@@ -107,3 +108,51 @@ def test_an_experiment_that_is_moved_has_its_files_in_other_places(made, tmp_pat
     assert before.cassettes.folder == tmp_path / "tapes"
     apart = before.moved({tmp_path / "tapes": tmp_path / "reel"}, {})
     assert (apart.folder, apart.cassettes.folder) == (tmp_path, tmp_path / "reel")
+
+
+OWN = """
+from karat import Reply
+
+class Asks:
+    async def ask(self, condition, sample, turn, history):
+        return Reply(text="x")
+
+class Plays(Asks):
+    offline = True
+
+class Rule:
+    def score(self, sample, answer):
+        return True
+
+class Service(Rule):
+    offline = False
+"""
+
+
+@pytest.fixture
+def own(made, tmp_path):
+    """An experiment with an agent and a scorer of one's own."""
+    module = f"rehearsed_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{module}.py").write_text(OWN)
+
+    def make(agent, scorer):
+        return made({"type": f"{module}:{agent}"}, judge=None, scorers=[f"{module}:{scorer}"])
+
+    return make
+
+
+def test_what_karat_cannot_keep_from_asking_a_model_is_refused_together(own):
+    with pytest.raises(BadExperiment) as bad, rehearsal(own("Asks", "Service")):
+        pass
+    agent, scorer = bad.value.faults
+    assert (agent.place, scorer.place) == ("agent.type", "scorers")
+    assert agent.message.endswith(
+        "asks its models by itself, and karat cannot send it to a scripted one; to try the file unchanged: "
+        "`karat run FILE --limit 1`"
+    )
+    assert scorer.message.startswith("the scorer 'rehearsed_")
+
+
+def test_an_agent_that_says_that_it_asks_none_and_a_scorer_that_does_not_say_are_rehearsed(own):
+    with rehearsal(own("Plays", "Rule")) as found:
+        assert found.experiment.rehearsed

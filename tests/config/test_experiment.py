@@ -639,3 +639,22 @@ def test_traffic_is_recorded_or_replayed(read: Read, folder: Path, traffic: str,
 def test_a_command_in_one_text_is_split_as_a_shell_would(read: Read) -> None:
     text = GOOD.replace("{type: floor}", "{type: command, command: \"python 'my agent.py' --x\"}")
     assert read(text).agent.options["command"] == ["python", "my agent.py", "--x"]
+
+
+@pytest.mark.parametrize("place", [".", "inner"])
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (os.mkfifo, r"'rows' is not a regular file \(but a device or a pipe\); name a file of samples"),
+        (os.mkdir, r"'rows' is a folder; name the file in it"),
+        (lambda path: None, r"there is no file 'rows' in the working directory or the experiment's folder"),
+    ],
+)
+def test_a_dataset_is_looked_at_in_both_folders_before_it_is_said_to_be_missing(
+    folder: Path, place: str, make: Callable[[Path], None], says: str
+) -> None:
+    (folder / "inner").mkdir()
+    (folder / "inner" / "e.yaml").write_text(GOOD.replace("questions.jsonl", "rows"))
+    make(folder / place / "rows")
+    with pytest.raises(BadExperiment, match=says):
+        load("inner/e.yaml", env={})

@@ -12,6 +12,8 @@ import pytest
 
 import karat
 from karat.config import Experiment, load
+from karat.config.model import ConditionModel
+from karat.config.prompts import presets
 from karat.errors import BadExperiment
 
 Read = Callable[..., Experiment]
@@ -118,3 +120,12 @@ def test_variables_in_a_prompt_file_are_not_filled_in_and_that_is_said(read: Rea
     experiment = read(f"{START}  a: {{prompt_file: prompt.txt}}\n", env={"NAME": "Ada"})
     assert experiment.conditions[0].system_prompt == "You are ${NAME}."
     assert "holds ${NAME}, which is not filled in there" in experiment.warnings[0]
+
+
+@pytest.mark.needs_kind("study")
+def test_a_preset_is_the_system_prompt_of_its_text() -> None:
+    assert presets()
+    for name, preset in presets().items():
+        assert ConditionModel.model_construct(preset=name).prompt == preset.text
+    assert ConditionModel.model_construct(system_prompt="Be brief.").prompt == "Be brief."
+    assert ConditionModel.model_construct().prompt is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,10 @@ from tests.karat_studies.config.bad_study_experiments import CASES as STUDY_CASE
 from tests.reading_experiments import GOOD
 
 from karat.config import load
-from karat.config.schema import schema_of
+from karat.config.schema import schema_of, schema_text
 from karat.documents.nodes import plain
 from karat.documents.reader import parse
-from karat.errors import BadExperiment
+from karat.errors import BadExperiment, BadOption
 
 from .bad_experiments import CASES
 from .test_experiment import EXAMPLE
@@ -159,3 +160,17 @@ def test_what_karat_takes_the_schema_takes(schema: jsonschema.Draft202012Validat
     document = parse(VALID[name].encode())
     assert document.root is not None
     assert [error.message for error in schema.iter_errors(plain(document.root))] == []
+
+
+def test_a_schema_is_written_as_json_that_reads_back() -> None:
+    made = schema_of("experiment")
+    text = schema_text(made)
+    assert json.loads(text) == made
+    assert text.endswith("}\n")
+    assert not text.endswith("\n\n")
+    assert schema_text({"title": "Größe"}) == '{\n "title": "Größe"\n}\n'
+
+
+def test_a_schema_that_there_is_not_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(BadOption, match=r"there is no schema of 'experimnt' \(did you mean 'experiment'\?\)"):
+        schema_of("experimnt")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.reading_experiments import GOOD
 
 from karat.config import Experiment
-from karat.config.environment import fill
+from karat.config.environment import fill, is_variable, read_env_file
 from karat.errors import BadExperiment
 
 Read = Callable[..., Experiment]
@@ -74,3 +74,50 @@ def test_faults_of_an_env_file_come_with_the_others_and_show_no_value(read: Read
     assert "canary" not in str(caught.value)
     with pytest.raises(BadExperiment, match="--env-file gone: cannot be read: No such file"):
         read(GOOD, env_file="gone")
+
+
+def test_an_env_file_that_is_no_text_says_so(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"A=caf\xe9\n")
+    (tmp_path / "folder").mkdir()
+    for path, says in (
+        (tmp_path / "latin", "is not UTF-8; save it as UTF-8"),
+        (tmp_path / "folder", "cannot be read: "),
+        (tmp_path / "gone", "cannot be read: No such file or directory"),
+    ):
+        values, (fault,) = read_env_file(path)
+        assert (values, fault.place) == ({}, f"--env-file {path}")
+        assert fault.message.startswith(says)
+    values, (fault,) = read_env_file(Path("a\0b"))
+    assert (values, fault.place) == ({}, "--env-file")
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=1", "1"),
+        ("export A = 1 ", "1"),
+        ("A=", ""),
+        ("A='", "'"),
+        ("A=''", ""),
+        ("A='it is # no comment'", "it is # no comment"),
+        ("A=1 # a comment", "1"),
+        ("A=1#2", "1#2"),
+        ("A='a\\nb'", "a\\nb"),
+        ('A="a\\nb"', "a\nb"),
+        ('A="say \\"b\\""', 'say "b"'),
+        ('A="a\\\\b"', "a\\b"),
+        ("A=\"mixed'", "\"mixed'"),
+        ("\ufeffA=1", "1"),
+        ("A=1=2", "1=2"),
+    ],
+)
+def test_a_line_of_an_env_file_is_read_as_by_a_shell(tmp_path: Path, line: str, value: str) -> None:
+    (tmp_path / "env").write_text(f"{line}\n\n# B=2\n")
+    assert read_env_file(tmp_path / "env") == ({"A": value}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"), [("A", True), ("_a1", True), ("1A", False), ("A-B", False), ("", False), ("A\n", False)]
+)
+def test_what_can_be_the_name_of_a_variable(name: str, usable: bool) -> None:
+    assert is_variable(name) is usable

@@ -156,3 +156,13 @@ def test_what_karat_cannot_keep_from_asking_a_model_is_refused_together(own):
 def test_an_agent_that_says_that_it_asks_none_and_a_scorer_that_does_not_say_are_rehearsed(own):
     with rehearsal(own("Plays", "Rule")) as found:
         assert found.experiment.rehearsed
+
+
+def test_a_file_is_rehearsed_by_its_path(made, tmp_path):
+    made({"type": "floor"})
+    (tmp_path / "e.yaml").write_text(
+        f"dataset: {{path: {tmp_path / 'questions.jsonl'}}}\n"
+        "agent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {}}\n"
+    )
+    with rehearsal(tmp_path / "e.yaml") as found:
+        assert (found.experiment.name, found.experiment.path) == ("e (rehearsed)", tmp_path / "e.yaml")

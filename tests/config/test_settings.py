@@ -8,6 +8,8 @@ import pytest
 from tests.reading_experiments import GOOD
 
 from karat.config import Experiment
+from karat.config.settings import follow
+from karat.documents.nodes import Node
 from karat.errors import BadExperiment
 
 Read = Callable[..., Experiment]
@@ -81,3 +83,19 @@ def test_the_value_of_a_setting_is_no_part_of_a_message(read: Read) -> None:
     with pytest.raises(BadExperiment) as caught:
         read(GOOD, settings=["agent.api_key=canary-1234"])
     assert "canary" not in str(caught.value)
+
+
+def test_a_place_is_followed_as_far_as_it_exists() -> None:
+    root = Node({"a": Node({"b.c": Node("deep"), "b": Node({"c": Node("deeper")})}), "list": Node([Node("x")])})
+
+    def found(place: str) -> tuple[object, list[str]]:
+        node, missing = follow(root, place)
+        return node.value, missing
+
+    assert found("") == (root.value, [])
+    assert found("a.b.c") == ("deep", []), "the longest key that exists"
+    assert found("a.b.d") == (root.value["a"].value["b"].value, ["d"])
+    assert found("list.0") == ("x", [])
+    assert found("list.1") == (root.value["list"].value, ["1"])
+    assert found("list.first") == (root.value["list"].value, ["first"])
+    assert found("x.y") == (root.value, ["x", "y"])

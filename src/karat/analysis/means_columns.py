@@ -33,8 +33,8 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     of: Callable[[Floats], Quantity] | None = None
     of_account: Callable[[Account], Any] | None = None  # its number, from a condition's account
     value: Callable[[Result], Any] | None = None  # its number, from another field of the result
-    # The number as displayed in JSON's `shown`; of an account, in tables of reports, too. None: it is
-    # not shown there.
+    # The number as displayed in JSON's `shown` and, of an account, in tables of reports. None: it
+    # is not shown there.
     format: Callable[[Any], str] | None = None
     # How tables of reports show it; None: only rows have it. `{unit}` and `{level}` are replaced.
     head: str | None = None

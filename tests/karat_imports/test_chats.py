@@ -108,8 +108,8 @@ def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
             id="a few chats have another shape",
         ),
         pytest.param(
-            [{"messages": [{"role": who, "content": who} for who in ("user", "system", "user")]}],
-            [],
+            [{"messages": [{"role": who, "content": who} for who in ("user", "system", "user", "bot")]}],
+            ["bot"],
             id="what the system says in a log is no answer",
         ),
         pytest.param(
@@ -728,6 +728,7 @@ def test_a_chat_that_begins_as_another_is_its_own(tmp_path: Path) -> None:
     ("table", "said"),
     [
         ("id,prompt,followup\n1,Is it dry?,Are you sure?\n", "no replies"),
+        ("conversation_id,role,content\n1,user,Is it dry?\n1,user,Are you sure?\n", "none of an assistant"),
         ('id,text,responses\n1,Hello traveller,"[{""text"": ""Yes""}]"\n', "holds no chats"),
     ],
 )

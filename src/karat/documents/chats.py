@@ -89,7 +89,7 @@ def of_people(speakers: Mapping[str, int]) -> str:
     """
     most_first = sorted(speakers.items(), key=lambda item: -item[1])
     named = [f"'{clean(name)}' ({count(number)})" for name, number in most_first]
-    held = f"holds {plural(sum(speakers.values()), 'message')} of {len(named)} people"
+    held = f"holds {plural(sum(speakers.values()), 'message')} of {count(len(named))} people"
     return (
         f"{held}, none of them an assistant by name: {some_of(named, most=6)}; only if one is the "
         "agent, say so: `karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from karat.documents.cells import parsed
@@ -12,6 +12,7 @@ from karat.documents.names import (
     SPEAKING,
     Role,
     any_speaker_and_text,
+    last_part,
     meanings,
     side_of,
     speaker_and_text,
@@ -281,6 +282,11 @@ def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
             found.append(shown)
 
     return found
+
+
+def ends_in(path: str, words: Collection[str]) -> bool:
+    """Whether the last word of a name is one of these."""
+    return any(word in words for word in words_of(last_part(path))[-1:])
 
 
 def is_of_turns(path: str) -> bool:

@@ -14,6 +14,7 @@ from karat_conversations.layouts._cells import (
     ASKED,
     SAYS,
     SPEAKERS,
+    ends_in,
     of_side,
     side_of_column,
     written,
@@ -25,7 +26,6 @@ from karat_conversations.layouts._texts import ANYONE
 _SIDES = (("user", ASKED), ("assistant", ANSWERED))
 _NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
 _SHORT = {"q": "question", "a": "answer"}
-_WHO = tuple((word,) for word in SPEAKERS)
 _COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
 
 
@@ -110,7 +110,7 @@ def in_parallel_lists(
         rows = with_rows(rows, [(1, whole)], "one conversation")
         columns = columns_of([whole])
     listed = [path for path, column in columns.items() if 2 * column.lists > column.rows]
-    speaker = next((path for path in listed if words_of(path)[-1:] in _WHO), None)
+    speaker = next((path for path in listed if ends_in(path, SPEAKERS)), None)
     text = next((path for path in listed if path != speaker and {*words_of(path)} & SAYS), None)
     if speaker is None or text is None:
         return None

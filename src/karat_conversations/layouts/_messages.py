@@ -14,7 +14,7 @@ from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
 from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
-from karat_conversations.layouts._cells import SAYS, SPEAKERS, written
+from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, written
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
 
@@ -228,5 +228,5 @@ def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
         if "." not in path and column.is_text and words & named and not _TIMES & named:
             found.append(path)
 
-    ending = (path for path in found if words_of(path)[-1] in words)
+    ending = (path for path in found if ends_in(path, words))
     return next(ending, next(iter(found), None))

@@ -14,7 +14,7 @@ from karat.documents.chats import Message, has_both_sides, with_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.names import NOT_SPEAKING, last_part, side_of, word_set, words_of
 from karat.documents.row_list import Rows
-from karat_conversations.layouts._cells import SAYS, SPEAKERS, is_spoken
+from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, is_spoken
 from karat_conversations.layouts._rows import MESSAGES, with_rows
 from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
 
@@ -61,12 +61,13 @@ def in_shaped_lists(
             continue
         chats = []
         for number, row in rows.rows:
-            opening = [value for value in row.values() if _opens(value, keys)]
-            said = [keys.message(entry) for entry in (*opening, *_entries(cell(row, path)))]
+            top = path.partition(".")[0]
+            entries = [*_opening(row, top, keys), *_entries(cell(row, path))]
+            said = [keys.message(entry) for entry in entries]
             said = [message for message in said if message["content"] is not None]
             if agent != ANYONE:
                 said = with_sides(said, agent, system_answers=True)
-            others = {key: row[key] for key in row if key != path.partition(".")[0]}
+            others = {key: value for key, value in row.items() if key != top}
             chats.append((number, {**others, MESSAGES: said}))
 
         known = any(has_both_sides(row[MESSAGES]) for _, row in chats)
@@ -87,11 +88,16 @@ def _entries(value: object) -> list[Row]:
     return value
 
 
-def _opens(value: object, keys: Keys) -> bool:
-    """Whether an object beside the list is a message like those in it: what began the chat."""
-    if not isinstance(value, Mapping) or is_empty(cell(value, keys.speaker)):
-        return False
-    return keys.message(value)["content"] is not None
+def _opening(row: Row, last: str, keys: Keys) -> list[Row]:
+    """The objects of a row before a key that are messages: what began the chat."""
+    found: list[Row] = []
+    for key, value in row.items():
+        if key == last:
+            return found
+        if isinstance(value, Mapping) and not is_empty(cell(value, keys.speaker)):
+            found.append(value)
+
+    return []
 
 
 def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
@@ -104,8 +110,8 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
         return None
     for name, column in beside.items():
         sides = {side_of(value) for value in column.values}
-        few = all(len(value) <= _LONGEST_NAME for value in column.values)
-        if few and sides >= {"user", "assistant"} and 2 * column.filled > len(entries):
+        in_most = 2 * column.filled > len(entries)
+        if _are_names(column) and sides >= {"user", "assistant"} and in_most:
             return Keys(name, texts)
         flagged = _flagged(name)
         if flagged is not None and column.is_yes_or_no and len(column.values) == 2:
@@ -122,7 +128,7 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
 def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
     """The keys that hold what is said: by their names, else the one with by far the longest."""
     spoken = [name for name, column in inside.items() if column.is_text and column.values]
-    named = [name for name in spoken if words_of(last_part(name))[-1:] and _says(name)]
+    named = [name for name in spoken if ends_in(name, SAYS)]
     if named:
         return tuple(named)
     spoken = [name for name in spoken if _holds_speech(inside[name])]
@@ -142,8 +148,9 @@ def _holds_speech(column: Column) -> bool:
     return 2 * len(spoken) > len(column.values)
 
 
-def _says(path: str) -> bool:
-    return words_of(last_part(path))[-1] in SAYS
+def _are_names(column: Column) -> bool:
+    """Whether all values are as short as names."""
+    return bool(column.values) and all(len(value) <= _LONGEST_NAME for value in column.values)
 
 
 def _flagged(path: str) -> str | None:
@@ -158,8 +165,7 @@ def _may_speak(inside: Mapping[str, Column], count: int, *, any_name: bool) -> I
     """The keys that may say who speaks, in every message and shortly: by their names first."""
     short = []
     for name, column in inside.items():
-        named = all(len(value) <= _LONGEST_NAME for value in column.values)
-        if named and column.filled == count and column.values and not column.flags:
+        if _are_names(column) and column.filled == count and not column.flags:
             short.append(name)
 
     by_name = [name for name in short if SPEAKERS & {*words_of(last_part(name))}]

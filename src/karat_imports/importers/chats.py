@@ -24,6 +24,7 @@ from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
     meanings,
+    side_of,
     speaker_and_text,
     with_role,
     words_of,
@@ -117,13 +118,11 @@ class Chats:
         asked = self._options
         whole = asked.part is None and asked.sheet is None
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
-            return _Log(path)
+            return self._with_replies(_Log(path))
         read = table(path, part=asked.part, sheet=asked.sheet)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
-        if found is not None and (_anybody_replies(found) or self._agent is not None):
-            return found
         if found is not None:
-            raise bad_file(path, of_users("in turn"))
+            return self._with_replies(found)
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
@@ -143,6 +142,12 @@ class Chats:
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
         raise bad_file(path, message)
+
+    def _with_replies(self, log: _Log) -> _Log:
+        """The same. Raises BadDataset if nobody replies in it to what users say."""
+        if self._agent is None and not _anybody_replies(log):
+            raise bad_file(log.path, of_users("in turn"))
+        return log
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -169,8 +174,9 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
 def _anybody_replies(log: _Log) -> bool:
     """Whether a chat holds more than what a user says."""
     for _, row in _records(log, Findings()):
-        roles = {message.get("role") for message in map(_with_usual_keys, _listed(row))}
-        if roles - {"user", "system"} or _beside(row) is not None:
+        names = {str(item.get("role")) for item in map(_with_usual_keys, _listed(row))}
+        others = [name for name in names - {"system"} if side_of(name) != "user"]
+        if others or _beside(row) is not None:
             return True
 
     return False

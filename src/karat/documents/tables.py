@@ -383,15 +383,18 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     shared = set.intersection(*(set(chat) for chat in chats))
     for key in shared & {*_OF_TURNS, "log"}:
-        turns = [turn for chat in chats for turn in _turns_of(chat[key])]
-        if len(turns) >= len(chats) and all(isinstance(turn, Mapping) for turn in turns):
+        if all(_are_turns(chat[key]) for chat in chats):
             return [{"id": name, **chat} for name, chat in document.items()]
 
     return []
 
 
-def _turns_of(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _are_turns(value: object) -> bool:
+    """Whether a list holds messages, pairs of them, or texts in objects."""
+    if not isinstance(value, list) or not value:
+        return False
+    texts = all(isinstance(turn, Mapping) and "text" in turn for turn in value)
+    return texts or are_messages(value) or all(map(_is_pair, value))
 
 
 def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:

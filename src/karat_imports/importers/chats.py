@@ -63,6 +63,18 @@ _IDS = ("conversation_id", "conversation_hash", "id")
 _NO_TEXT = "[no text]"
 _MOST_NAMED = 12  # columns in a note
 _REPLIES = ("response", "answer", "reply", "output", "completion")
+_AROUND = (
+    "request",
+    "input",
+    "inputs",
+    "body",
+    "payload",
+    "params",
+    "data",
+    "conversation",
+    "chat",
+)
+"""Columns of objects whose messages are those of the row."""
 _REPLIED = (("reply",), ("response",), ("answer",))  # last words of columns
 _USED = {*_KEYS, "model", "timestamp"}
 
@@ -163,7 +175,8 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
     """The conversations that these rows hold; None: no column holds any."""
     columns = columns_of(row for _, row in rows.rows)
     held = [name for name, column in columns.items() if 2 * column.messages > column.filled]
-    chats = [name for name in held if "." not in name] or held[:1]
+    chats = [name for name in held if "." not in name]
+    chats = chats or [name for name in held if name.partition(".")[0] in _AROUND][:1]
     if not chats:
         return None
     alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`

@@ -311,7 +311,7 @@ def test_answers_inside_of_texts_are_scored_once_they_are_taken_apart(tmp_path, 
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     refused = karat("score", str(file), "--scorer", "equals")
     assert refused.code == 2
-    assert "answer.result is inside of a text: `karat import csv" in refused.err
+    assert "answer.result is inside of a cell. `karat import csv" in refused.err
     karat("import", "csv", str(file), "--out", str(tmp_path / "runs"))
     (run,) = (tmp_path / "runs").iterdir()
     assert "answers: equals 100.0 %" in karat("score", str(run), "--scorer", "equals").out

@@ -469,7 +469,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
 
 
 def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
-    """Raises BadDataset if rows hold several answers, or one inside of a text: a run of answers as
+    """Raises BadDataset if rows hold several answers, or one inside of a cell: a run of answers as
     they lie in the file would score other texts than those.
     """
     whole = unfolded(rows.read)
@@ -485,11 +485,11 @@ def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
     inside = sorted(used - {*columns})
     found = [text for text in whole.notes if text not in rows.read.notes]
     if inside:
-        found.append(f"{some_of(inside)} is inside of a text")
+        found.append(f"{some_of(inside)} is inside of a cell")
     if found:
         message = (
-            f"{'; '.join(found)}: `karat import csv {quote(str(rows.path))}` takes it apart, and "
-            f"`karat score RUN` scores what that makes"
+            f"{'; '.join(found)}. `karat import csv {quote(str(rows.path))}` reads it so; score "
+            f"the run that it makes: `karat score RUN`"
         )
         raise BadDataset(rows.path, [Fault(place="file", message=message)])
 

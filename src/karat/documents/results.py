@@ -369,6 +369,8 @@ def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
     for last in (True, False):
         found: dict[str, dict[str, str]] = {}
         for path, metric in _shared_metrics(scores, last=last).items():
+            if OF_JUDGES & {*words_of(path)}:
+                return {}  # each judged the same
             system, name = _parted(last_part(path), metric, last=last)
             found.setdefault(system, {})[name] = path
 

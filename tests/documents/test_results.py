@@ -542,6 +542,7 @@ def test_scores_of_systems_without_answers_differ_by_the_name_of_a_system():
     after = ["tone_gpt4", "tone_claude"]
     assert systems_of_scores(after) == {"gpt4": {"tone": after[0]}, "claude": {"tone": after[1]}}
     assert systems_of_scores(["grade_gpt", "grade_gemini", "grade_teacher"]) == {}
+    assert systems_of_scores(["gpt_judge_score", "claude_judge_score"]) == {}
     assert systems_of_scores(["LLM Tone", "RAG Tone", "LLM Cost", "other"]) == {
         "LLM": {"Tone": "LLM Tone"},
         "RAG": {"Tone": "RAG Tone"},

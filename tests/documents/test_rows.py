@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
 
 from karat.documents.csv_rows import delimiter_of
 from karat.documents.hub import Fetched
@@ -543,3 +544,47 @@ def test_values_of_parquet_are_those_of_json(tmp_path: Path) -> None:
     file.write_bytes(b"PAR1 and no more")
     with pytest.raises(BadDataset, match="file: cannot be read as Parquet: "):
         read_rows(file)
+
+
+def test_a_title_above_the_header_is_left_out_and_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("Results of May,,\n,,\nquestion,answer,score\nA?,a,1\n")
+    rows = read_rows(file)
+    assert [*rows.rows] == [(4, {"question": "A?", "answer": "a", "score": "1"})]
+    assert rows.notes == ["left out above the header: Results of May"]
+    file.write_text("question,,\nA?,,\nB?,,\n")  # a table of one column
+    assert read_rows(file).count == 2
+
+
+def test_a_title_above_the_header_of_a_sheet_is_left_out(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for cells in (["Results", None, None], ["question", "answer", "score"], ["A?", "a", 1]):
+        sheet.append(cells)
+    book.save(tmp_path / "t.xlsx")
+    rows = read_rows(tmp_path / "t.xlsx")
+    assert [*rows.rows] == [(3, {"question": "A?", "answer": "a", "score": 1})]
+    assert rows.notes == ["left out above the header: Results"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"What is an A?": {"gpt": "a", "mine": "b"}, "What is a B?": {"gpt": "c", "mine": "d"}},
+        {"results": {"q1": {"gpt": "a", "mine": "b"}, "q2": {"gpt": "c", "mine": "d"}}},
+        {"gpt": {"q1": "a", "q2": "c"}, "mine": {"q1": "b", "q2": "d"}},
+    ],
+)
+def test_a_table_of_systems_and_questions_has_a_row_a_question(tmp_path: Path, document: object) -> None:
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps(document))
+    answers = [row["answers"] for _, row in read_rows(file, results=True).rows]
+    assert answers == [{"gpt": "a", "mine": "b"}, {"gpt": "c", "mine": "d"}]
+
+
+def test_means_by_system_are_called_means(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_text('{"a": {"accuracy": 0.8, "seconds": 1.1}, "b": {"accuracy": 0.7, "seconds": 1.5}}')
+    with pytest.raises(BadDataset, match="holds means or settings, but no rows"):
+        read_rows(file, results=True)

@@ -97,7 +97,7 @@ def test_tables_are_read_however_pandas_writes_them(rows_of, document):
 def test_columns_with_the_same_ids_are_rows(rows_of):
     document = {"answer": {"q1": "a", "q2": "b"}, "sp": {"q1": ["x"], "q2": []}}
     assert rows_of(document) == [{"id": "q1", "answer": "a", "sp": ["x"]}, {"id": "q2", "answer": "b", "sp": []}]
-    with pytest.raises(BadDataset, match="is an object without a list of rows"):
+    with pytest.raises(BadDataset, match="holds means or settings, but no rows"):
         rows_of({"result": {"loss": 0.1}, "config": {"loss": 0.2}, "name": "run"})
 
 

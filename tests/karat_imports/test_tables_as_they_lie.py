@@ -261,6 +261,23 @@ def test_a_list_of_failures_is_called_one(tmp_path: Path) -> None:
     assert "rows: the list 'failures'; by its name, it holds only what failed" in notes(made)
 
 
+def test_answers_with_numbers_and_a_preferred_one_are_no_repetitions(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        said = {"Response 1": f"It is {n}.", "Response 2": f"It may be {n}, or not."}
+        rows.append({"Prompt": f"What is {n}?", **said, "Preferred": "Response 1"})
+    assert size(read(tmp_path, rows))[1] == ("Response 1", "Response 2")
+
+
+def test_scores_may_hold_their_meaning_a_thumb_or_a_judge(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        judged = [{"judge": name, "score": n, "rationale": "It fits."} for name in ("one", "two")]
+        said = {"score": ["4 - Good", "2 (poor)"][n % 2], "thumbs": ["up", "down"][n % 2], "evaluations": judged}
+        rows.append({"question": f"What is {n}?", "answer": f"It is {n}.", **said})
+    assert read(tmp_path, rows).counts["scores"] == 24
+
+
 def test_context_and_answer_before_a_score_are_no_systems(tmp_path: Path) -> None:
     rows = [{"question": f"What is {n}?", "context_recall": 0.5, "answer_recall": n / 6} for n in range(6)]
     assert size(read(tmp_path, rows))[1] == ("answers",)

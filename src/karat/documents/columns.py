@@ -40,11 +40,13 @@ _JUDGED: dict[str, bool] = {
 """Words that are a verdict whatever the column is called."""
 VERDICTS: dict[str, bool] = {
     **_JUDGED,
-    **dict.fromkeys(("true", "yes", "y", "good", "success"), True),
-    **dict.fromkeys(("false", "no", "n", "bad", "failure"), False),
+    **dict.fromkeys(("true", "yes", "y", "good", "success", "up", "👍"), True),
+    **dict.fromkeys(("false", "no", "n", "bad", "failure", "down", "👎"), False),
 }
 """Words that a cell of scores may hold, in lower case."""
 _HASH = re.compile(r"[0-9a-fA-F-]{16,}")
+_RATED = re.compile(r"(\d+(?:\.\d+)?) *[-–—:(][^\d]{2,30}")
+"""A number with what it means on its scale."""
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)")
 
 
@@ -197,10 +199,12 @@ def number_in(text: str) -> float | None:
 
 def score_in(value: object) -> float | None:
     """The score that a cell is: a number, a percentage as its number, a share of a whole, or a
-    verdict as 1 or 0. None: it is none.
+    verdict as 1 or 0, a number before the word for it. None: it is none.
 
     >>> score_in("4/5"), score_in("85%"), score_in("INCORRECT"), score_in("partly")
     (0.8, 85.0, 0.0, None)
+    >>> score_in("4 - good")
+    4.0
     """
     if isinstance(value, (bool, int, float)):
         return float(value) if math.isfinite(value) else None
@@ -212,7 +216,8 @@ def score_in(value: object) -> float | None:
     ratio = _RATIO.fullmatch(text) if "/" in text else None
     if ratio is not None and 0 < float(ratio[2]) >= float(ratio[1]):
         return float(ratio[1]) / float(ratio[2])
-    return number_in(text)
+    rated = _RATED.fullmatch(text)
+    return float(rated[1]) if rated is not None else number_in(text)
 
 
 def are_messages(value: Sequence[object]) -> bool:

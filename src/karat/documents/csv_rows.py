@@ -281,6 +281,9 @@ class _Scan:
             start = 1
             if len(table) == 1:
                 return 1
+        above = titles(table[start:])
+        start += len(above)
+        self._rows.notes += above_the_header(above)
         if _are_data(table[start]):
             places = range(1, len(table[start]) + 1)
             self.header = [f"{NO_NAME}{place}" for place in places]
@@ -292,6 +295,7 @@ class _Scan:
         return start + 1
 
 
+_MOST_TITLES = 10  # lines
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
 _DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
 
@@ -307,6 +311,26 @@ def _are_data(cells: Sequence[str]) -> bool:
             return False
 
     return 2 * likely > len(cells)
+
+
+def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
+    """The first lines of a table that hold one text at most, such as its title, above its header.
+    None if all of the first ones do.
+    """
+    found: list[Sequence[object]] = []
+    for cells in islice(lines, _MOST_TITLES):
+        filled = [cell for cell in cells if cell is not None and cell != ""]
+        if len(cells) < 3 or len(filled) > 1:
+            return found
+        found.append(cells)
+
+    return []
+
+
+def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
+    """A note on what titles say; empty: there are none."""
+    texts = [str(cell) for cells in lines for cell in cells if cell]
+    return [f"left out above the header: {some_of(texts)}"] if texts else []
 
 
 def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:

@@ -212,7 +212,8 @@ _SCORES = word_set(
     hallucination bias toxicity falserefusal wer cer perplexity loss semanticsimilarity
     adequacy conciseness informativeness
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
-    judgment followallinstructions overall verified"""
+    judgment followallinstructions overall verified reciprocalrank averageprecision thumbs helpful
+    satisfaction usersatisfaction"""
 )
 _SCORE_ENDS = word_set(
     """score scores rating grade f1 recall precision accuracy similarity em pass passed correct
@@ -579,7 +580,7 @@ def is_score_name(path: str) -> bool:
     known = {*words}
     if "".join(words) in _QUALITIES_OF_ANSWERS:
         return True
-    if rated and words and not known & ((_NO_SCORE - {"quality"}) | _MEASURES):
+    if rated and words and not known & ((_NO_SCORE - {"quality"}) | (_MEASURES - {"total"})):
         return True
     if not words or known & _NO_SCORE or words == ("hits",):  # a count of what was found
         return False

@@ -61,9 +61,11 @@ _LONG = 20  # characters on average; labels, of which several systems give the s
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
-    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment"""
+    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment cot shot bm25 tfidf
+    hybrid rerank lora sft dpo agentic google deepl"""
 )
 _CHANGE = (("before",), ("after",))
+_BETTER = word_set("winner preferred preference better")
 _HOLDERS = word_set("systems models agents variants llms answers responses predictions outputs")
 """Objects that hold a text of each system under its name."""
 _PREDICTED = word_set("pred preds prediction predictions predicted")
@@ -120,7 +122,7 @@ def like_scores(
     for path in paths:
         words = words_of(last_part(path))
         column = columns[path]
-        counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words))
+        counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not column.is_scored or counted or len(column.values) < 2:
             continue
         known = {meaning.role for meaning in meanings(path) if not meaning.weak}
@@ -414,6 +416,11 @@ def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str
                 break
 
     return found
+
+
+def compares(columns: Iterable[str]) -> bool:
+    """Whether a column says which of several answers is the better one."""
+    return any(_BETTER & {*words_of(column)} for column in columns)
 
 
 def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> dict[str, str]:

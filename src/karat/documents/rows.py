@@ -550,12 +550,21 @@ def _what_it_is(document: Any) -> str:
         return f"holds nothing but empty lists: {some_of(empty)}"
     if {"queries", "corpus"} <= {*document} or {"questions", "corpus"} <= {*document}:
         return "is a retrieval set: questions, documents and which of them is relevant"
-    numbers = [value for value in document.values() if isinstance(value, (int, float))]
-    if numbers and 2 * len(numbers) > len(document):
+    leaves = _leaves(document)
+    numbers = [value for value in leaves if isinstance(value, (int, float))]
+    if numbers and 2 * len(numbers) > len(leaves):
         return "holds means or settings, but no rows: give the file with one row a question"
     return (
         'is an object without a list of rows; it must be {"dev": [{…}, {…}]} or a list of objects'
     )
+
+
+def _leaves(document: Mapping[str, Any]) -> list[Any]:
+    """The values in an object and in the objects inside it."""
+    found = []
+    for value in document.values():
+        found += _leaves(value) if isinstance(value, Mapping) else [value]
+    return found
 
 
 def _add_item(rows: Rows, number: int, item: Any) -> None:

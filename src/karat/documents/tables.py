@@ -33,6 +33,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {}
     rows = _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
     rows = rows or _rows_under_names(document) or _best_by_id(document)
+    rows = rows or _answers_by_id(document)
     if rows:
         return {"": rows}
     found: dict[str, list[Any]] = {}
@@ -255,7 +256,7 @@ def _collect(
                 _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
             found |= inner or {f"{prefix}{key}": below}
         elif isinstance(below, Mapping) and depth < _DEEPEST:
-            rows = _rows_by_id(below)
+            rows = _rows_by_id(below) or _answers_by_id(below)
             if rows:
                 found[f"{prefix}{key}"] = rows
             else:
@@ -353,6 +354,34 @@ def _best_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append({"question_id": key, **first, "other_candidates": others})
 
     return rows
+
+
+def _answers_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The questions of an object that holds a text of each system for each question, by its id or
+    its text: `{"q1": {"gpt": "…", "claude": "…"}}` or `{"gpt": {"q1": "…", "q2": "…"}, …}`.
+    """
+    entries = [*document.values()]
+    if len(entries) < 2 or not all(isinstance(entry, Mapping) and entry for entry in entries):
+        return []
+    names = [*entries[0]]
+    texts = all(isinstance(text, str) for entry in entries for text in entry.values())
+    if not texts or any([*entry] != names for entry in entries) or len(names) < 2:
+        return []
+    roles = {meaning.role for name in (*names, *document) for meaning in meanings(name)}
+    if roles & {"question", "golden", "answer"}:
+        return []  # columns
+    by_system = _name_questions(names) and not _name_questions([*document])
+    if by_system:
+        document = {name: {key: document[key][name] for key in document} for name in names}
+    if not _name_questions([*document]):
+        return []
+    asked = "question" if all(" " in key for key in document) else "id"
+    return [{asked: key, "answers": answers} for key, answers in document.items()]
+
+
+def _name_questions(names: Sequence[str]) -> bool:
+    """Whether names are those of questions: numbered, or texts."""
+    return _are_numbered(names) or all(name.count(" ") > 1 for name in names)
 
 
 _LIKELY = frozenset({"probability", "prob", "logit", "start_logit", "logprob", "confidence"})

@@ -32,7 +32,10 @@ from karat.formats import plural, some_of, text_of
 
 _LOOKED_AT = 20  # rows that decide
 _METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension measure")
-_NAMES = ("metric", "metric_name", "evaluator", "name", "key", "criterion", "dimension")
+_NAMES = (
+    *("metric", "metric_name", "evaluator", "name", "key", "criterion", "dimension"),
+    *("judge", "rater", "grader", "annotator", "reviewer"),
+)
 _VALUES = ("score", "value", "rating", "passed", "success")
 _OF_ONE_METRIC = word_set(
     "threshold passed success reason explanation timestamp verdict detail details"

@@ -9,11 +9,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, time
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.documents.csv_rows import header_names
+from karat.documents.csv_rows import above_the_header, header_names, titles
 from karat.documents.names import meanings, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
@@ -139,7 +139,11 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         if sheet is None:
             sheet = worksheet.title
             _note_others(rows, worksheet)
-        for number, cells in _numbered(path, worksheet):
+        lines = _numbered(path, worksheet)
+        first = [*islice(lines, _FIRST)]
+        above = titles(_of_one_width(cells for _, cells in first))
+        rows.notes += above_the_header(above)
+        for number, cells in chain(first[len(above) :], lines):
             if all(cell is None for cell in cells):
                 continue
             if header is None:
@@ -155,6 +159,11 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
     if header is not None and has_empty:
         _find_formulas(rows, path, data, sheet, header, before)
     return before + number
+
+
+def _of_one_width(lines: Iterable[_Cells]) -> list[list[object]]:
+    """Lines that end with their last cell, filled up with empty ones."""
+    return [[*cells] for cells in zip(*zip_longest(*lines), strict=True)]
 
 
 def _bad(path: Path, place: str, message: str) -> BadDataset:
@@ -213,8 +222,9 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
     for sheet in sheets:
         sheet.reset_dimensions()
         rows = islice(sheet.iter_rows(values_only=True, max_col=_MOST_COLUMNS), _FIRST)
-        filled = (cells for cells in rows if any(cell is not None for cell in cells))
-        header = next(filled, None)
+        first = [*rows]
+        filled = [cells for cells in first[len(titles(_of_one_width(first))) :] if any(cells)]
+        header = next(iter(filled), None)
         if header is not None:
             headers[sheet.title] = [str(cell) for cell in header if cell is not None]
 

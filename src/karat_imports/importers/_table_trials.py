@@ -47,9 +47,11 @@ class ARowASystem:
         models: Mapping[str, str],
         *,
         answered: bool,
+        compared: bool,
     ) -> None:
         """`models`: column of answers → the column that names the system, if rows differ in it.
         `answered`: whether systems are named by their columns of answers, and not only have scores.
+        `compared`: whether the file says which is better, so that numbers are no repetitions.
         """
         self._rows, self._systems, self._models = rows, systems, models
         metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
@@ -58,7 +60,7 @@ class ARowASystem:
         numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
         # `gpt_3` and `gpt_4` are systems
         numbered = numbered and (bool(SAID & {*words[0]}) or repeats(words[0][0]))
-        numbered = numbered and not models
+        numbered = numbered and not models and not compared
         self.columns = {"repetition" if numbered else "condition": _SYSTEM}
         if answered:
             self.columns["answer"] = _ANSWER

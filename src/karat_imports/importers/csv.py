@@ -37,6 +37,7 @@ from karat.documents.names import (
 from karat.documents.results import (
     belongs_to,
     coded,
+    compares,
     like_scores,
     models_by_system,
     score_columns,
@@ -177,7 +178,8 @@ class Csv:
         _check_together(path, rows, chosen)
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
-            table = ARowASystem(rows.rows, systems, models, answered=answered)
+            compared = compares(columns)
+            table = ARowASystem(rows.rows, systems, models, answered=answered, compared=compared)
             for text in _systems_said(systems, models, table, answered=answered):
                 findings.note(text)
             chosen |= table.columns

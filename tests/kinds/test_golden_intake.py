@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import openpyxl
 import pytest
 
 from karat.errors import BadDataset
@@ -140,6 +141,10 @@ def test_a_name_that_may_be_many_notes_is_not_golden(tmp_path):
         ("Q: What?\nA: This.\nAnd that.\n\nQ: Who?\nA: He.\n", [("What?", "This.\nAnd that."), ("Who?", "He.")]),
         ("## Question 1: What?\n**Expected answer:** This.\n## Question 2: Who?\nAnswer: He.\n",
          [("What?", "This."), ("Who?", "He.")]),
+        ("# Set\n\n| No | Question | Answer |\n|---|:--|---|\n| 1 | A \\| B? | x |\n| 2 | Who? | y |\n\nEnd.\n",
+         [("A | B?", "x"), ("Who?", "y")]),
+        ("# Set\n\n## What?\n\nThis.\n\n## Who?\nHe.\n\n## Where?\nHere.\n# Notes\nNone.\n",
+         [("What?", "This."), ("Who?", "He."), ("Where?", "Here.")]),
         ("问题：什么？\n答案：这个。\n问题：谁？\n答案：他。\n", [("什么？", "这个。"), ("谁？", "他。")]),
     ],
 )  # fmt: skip
@@ -173,6 +178,20 @@ def test_lines_of_empty_cells_part_a_table_and_are_no_rows(tmp_path):
     assert turns(dataset) == [("A?", "b"), ("C?", "d")]
     assert dataset.understood is not None
     assert dataset.understood.notes == ("1 line left out in which every cell is empty",)
+
+
+@pytest.mark.parametrize("above", ["Golden set,,\n,,\n", "# the golden set\n"])
+def test_titles_above_the_names_of_the_columns_are_no_rows(tmp_path, above):
+    path = written(tmp_path, f"{above}no,question,answer\n1,A?,b\n2,C?,d\n", "q.csv")
+    assert turns(load(path)) == [("A?", "b"), ("C?", "d")]
+
+
+def test_titles_of_a_sheet_are_no_rows(tmp_path):
+    book = openpyxl.Workbook()
+    for cells in (["Golden set"], [], ["no", "question", "answer"], [1, "A?", "b"]):
+        book.active.append(cells)
+    book.save(tmp_path / "q.xlsx")
+    assert turns(load(tmp_path / "q.xlsx")) == [("A?", "b")]
 
 
 @pytest.mark.parametrize(

@@ -314,13 +314,15 @@ def _are_data(cells: Sequence[str]) -> bool:
 
 
 def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
-    """The first lines of a table that hold one text at most, such as its title, above its header.
+    """The first lines of a table that hold one text at most, such as its title or a comment, above
+    its header.
     None if all of the first ones do.
     """
     found: list[Sequence[object]] = []
     for cells in islice(lines, _MOST_TITLES):
         filled = [cell for cell in cells if cell is not None and cell != ""]
-        if len(cells) < 3 or len(filled) > 1:
+        comment = len(filled) == 1 and str(filled[0]).startswith("#")
+        if not comment and (len(cells) < 3 or len(filled) > 1):
             return found
         found.append(cells)
 

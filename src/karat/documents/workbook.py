@@ -147,8 +147,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
             if all(cell is None for cell in cells):
                 continue
             if header is None:
-                names = ["" if cell is None else str(cell) for cell in cells]
-                header = header_names(path, names, place=f"row {number}")
+                header = header_names(path, _texts(cells), place=f"row {number}")
                 continue
 
             _add(rows, before + number, header, cells)
@@ -229,6 +228,10 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
             headers[sheet.title] = [str(cell) for cell in header if cell is not None]
 
     return headers
+
+
+def _texts(cells: _Cells) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]
 
 
 def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from karat.documents.names import with_role
+
 _ASKED = "q|question|frage|pregunta|pergunta|domanda|问|问题|вопрос"
 _SAID = (
     "a|ans|answer|expected(?: answer)?|gold(?:en)?(?: answer)?|antwort|respuesta|resposta|réponse"
@@ -16,6 +18,10 @@ _MARK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Where a question or an answer begins. `A)` begins a choice."""
+_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?")
+"""The line between the names of the columns and the rows."""
+_BAR = re.compile(r"(?<!\\)\|")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•]|\(?\d{1,4}[.):])[ \t]+")
 _ASKS = ("?", "？", "؟", ";")  # the last is the Greek question mark
 _FEWEST = 3  # lines, of which most are questions
@@ -23,12 +29,16 @@ _FEWEST = 3  # lines, of which most are questions
 
 def questions_in(text: str) -> list[Mapping[str, str]]:
     """A row for each question, with its answer if the text has one; none: it is another text."""
+    text = text.lstrip("\ufeff")
+    found = _of_table(text) or _below_headings(text)
+    if found:
+        return found
     marks = [*_MARK.finditer(text)]
     asked = sum(mark["asked"] is not None for mark in marks)
     if asked > 1 and marks[0]["asked"] is not None:
         return _of_pairs(text, marks)
     lines = []
-    for line in text.lstrip("\ufeff").splitlines():
+    for line in text.splitlines():
         written = _ITEM.sub("", line).strip()
         if written and not written.startswith(("#", "//")):
             lines.append(written)
@@ -37,6 +47,54 @@ def questions_in(text: str) -> list[Mapping[str, str]]:
     if len(lines) < _FEWEST or 2 * asking <= len(lines):
         return []
     return [{"question": line} for line in lines]
+
+
+def _of_table(text: str) -> list[Mapping[str, str]]:
+    """The rows of the only table in Markdown, if a column is the question."""
+    lines = [line.strip() for line in text.splitlines()]
+    starts = [at for at, line in enumerate(lines) if _RULE.fullmatch(line) and at > 0]
+    if len(starts) != 1:
+        return []
+    (start,) = starts
+    names = _cells(lines[start - 1])
+    if not with_role(names, "question") or len({*names}) < len(names):
+        return []
+    rows: list[Mapping[str, str]] = []
+    for line in lines[start + 1 :]:
+        if not line.startswith("|"):
+            break
+        cells = _cells(line)
+        if len(cells) != len(names):
+            return []
+        rows.append(dict(zip(names, cells, strict=True)))
+
+    return rows
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.replace("\\|", "|").strip() for cell in _BAR.split(line.strip("|"))]
+
+
+def _below_headings(text: str) -> list[Mapping[str, str]]:
+    """The questions that are headings, with the text below each; none if not all of one level are,
+    or one has nothing below it.
+    """
+    headings = [*_HEADING.finditer(text)]
+    level = max((len(heading[1]) for heading in headings), default=0)
+    asked = [heading for heading in headings if len(heading[1]) == level]
+    if len(asked) < _FEWEST or not all(
+        heading[2].rstrip("* ").endswith(_ASKS) for heading in asked
+    ):
+        return []
+    rows: list[Mapping[str, str]] = []
+    for heading in asked:
+        after = _HEADING.search(text, heading.end())
+        said = text[heading.end() : after.start() if after else len(text)].strip()
+        if not said:
+            return []
+        rows.append({"question": heading[2].strip("* "), "answer": said})
+
+    return rows
 
 
 def _of_pairs(text: str, marks: Sequence[re.Match[str]]) -> list[Mapping[str, str]]:

@@ -205,7 +205,7 @@ def test_names_without_spaces_are_read_by_their_words(tmp_path, asked, right):
 
 def test_columns_that_name_images_are_said(tmp_path):
     rows = table(question=ASKED, answer=SAID, image=["img/a.png", None, "img/b.JPG", ""])
-    assert load(written(tmp_path, rows)).warnings == ("'image' names images in 2 rows, which no agent sees",)
+    assert load(written(tmp_path, rows)).warnings == ("'image' names images, which no agent sees",)
 
 
 def test_a_configuration_of_another_tool_is_read_with_the_columns_it_offers(tmp_path):
@@ -248,7 +248,7 @@ def test_lists_of_texts_are_rows_without_names(tmp_path):
 
 
 def test_tools_may_be_expected_with_their_arguments(tmp_path):
-    calls = [{"name": "find", "arguments": {"query": "x"}}, {"tool": "send"}]
+    calls = [{"name": "find", "arguments": {"query": "x"}}, {"type": "function", "function": {"name": "send"}}]
     dataset = load(written(tmp_path, table(message=ASKED, expected_tool_calls=[calls] * 4)))
     assert [question for question, _ in turns(dataset)] == ASKED
     assert [(one.type, one.text) for one in dataset.samples[0].criteria] == [("tool", "find"), ("tool", "send")]

@@ -47,6 +47,7 @@ VERDICTS: dict[str, bool] = {
 _HASH = re.compile(r"[0-9a-fA-F-]{16,}")
 _RATED = re.compile(r"(\d+(?:\.\d+)?) *[-–—:(][^\d]{2,30}")
 """A number with what it means on its scale."""
+_IMAGE = re.compile(r"\S[^\n]*\.(?i:png|jpe?g|gif|webp|bmp|tiff?)")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)")
 
 
@@ -156,6 +157,11 @@ class Column(msgspec.Struct):
     def is_constant(self) -> bool:
         """Whether all rows say the same."""
         return self.filled == self.rows > 1 and len(self.values) == 1 and not self.lists
+
+    @property
+    def names_images(self) -> bool:
+        """Whether cells hold nothing but the names of images."""
+        return bool(self.values) and all(map(_IMAGE.fullmatch, self.values))
 
     @property
     def repeats(self) -> bool:

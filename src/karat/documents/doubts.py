@@ -45,7 +45,6 @@ _CODE = re.compile(  # an id, a constant, a link or the name of a file
     r"(?=.*[_/.:#-])[\w./:#?=&%+~-]+|[A-Z]{2,}[A-Z_0-9]*|https?://\S+"
     r"|[^\n]{1,80}\.(?i:pdf|md|txt|docx?|html?|json|xlsx?|csv|py|png|jpe?g)"
 )
-_IMAGE = re.compile(r"\S[^\n]{0,300}\.(?i:png|jpe?g|gif|webp|bmp|tiff?)(?:\?\S*)?")
 _ERROR_WORD = "(?:error|erreur|errore?|erro|fehler|fout|ошибка|lỗi|hata|błąd|오류|エラー|错误|錯誤)"
 _ERROR = re.compile(
     rf"[\W_]*(?:(?:an |unknown )?{_ERROR_WORD}(?:\W*[:：\])]|\W*$| (?:occurred|processing|"
@@ -116,13 +115,6 @@ def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
         if role not in named:
             for doubt in of_role:
                 found += doubt(seen)
-
-    for path, column in seen.columns.items():
-        images = _matching(_IMAGE, column.values)
-        if images and 2 * images > len(column.values) and path not in seen.roles.get("golden", ()):
-            found.append(
-                f"'{path}' names images in {plural(column.filled, 'row')}, which no agent sees"
-            )
 
     empty = []
     for path, column in seen.columns.items():

@@ -99,8 +99,7 @@ def _in_dataset(
         several = [path for path in criteria if not _is_stated(path)]
         if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
             return [sure, {"criterion": (golden, *criteria)}]
-        values = file.columns[golden].values
-        if 2 * sum(1 for _ in filter(INSTRUCTION.match, values)) > max(len(values), 3):
+        if _describes_answers(file, golden):
             return [{"criterion": (golden, *criteria)}, sure]
         attack = any(joined(path) == "goal" for path in file.free)
         if graded or (attack and joined(golden) == "target"):
@@ -130,6 +129,15 @@ def _in_dataset(
         return [{"golden": (path,)} for path in ordered]
 
     return _by_criteria(file, criteria)
+
+
+def _describes_answers(file: Candidates, golden: str) -> bool:
+    """Whether most cells tell how to judge an answer, and the user has named no criteria."""
+    if "criterion" in file.named or not file.needs_golden:
+        return False
+    values = file.columns[golden].values
+    instructions = [*filter(INSTRUCTION.match, values)]
+    return len(instructions) > 1 and 2 * len(instructions) > len(values)
 
 
 def _beside_agents(

@@ -530,7 +530,7 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     if {*words} & _TIMES and {*words} <= _TIMES | _TIMED | _UNITS:
         return Meaning("latency")
     if words[-1] in ("answer", "answers", "output", "response") and len(words) == 2:
-        return Meaning("golden", weak=True)
+        return None if is_measure(words[:1]) else Meaning("golden", weak=True)
     if len(words) == 2 and words[0] == "answer" and words[1] in _OF_AN_ANSWER:
         return Meaning("golden", weak=True)
     asks = {"question", "query", "prompt"} & {*words}

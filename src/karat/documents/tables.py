@@ -58,8 +58,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
 
 def rows_of(item: Any) -> list[dict[str, Any]]:
     """The rows in an item of a list: itself, a list of chat messages as one row, the objects in a
-    list, or a list of texts as cells without names, as a sentence is. Empty: it
-    is no row.
+    list, or a sentence or a list of texts as cells without names. Empty: it is no row.
     """
     if isinstance(item, dict):
         return [item]

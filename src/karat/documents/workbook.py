@@ -111,8 +111,9 @@ def _read_together(rows: Rows, path: Path, data: bytes, titles: Sequence[str]) -
         start = len(rows.rows)
         before = _read_sheet(rows, path, data, title, before=before)
         for at, (number, row) in enumerate(rows.rows[start:], start):
-            (question, *_) = with_role(row, "question")
-            if asked.setdefault(row[question], title) != title:
+            (path_of_question, *_) = with_role(row, "question")
+            question = row[path_of_question]
+            if question is not None and asked.setdefault(question, title) != title:
                 raise _bad(path, "dataset.sheet", _must_name(titles))
             rows.rows[at] = (number, {"sheet": title, **row})
 

@@ -27,7 +27,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     experiment: JsonObject  # the keys of an experiment file; its dataset is `questions.jsonl`
     rows: list[JsonObject]  # of `questions.jsonl`
-    # the rows' answers describe what happens, and their criteria say the same: no answer equals one
+    # the rows' answers describe what happens, so that no answer is compared with them
     answers_describe: bool = False
     files: dict[str, bytes] = {}  # further files, by their path below the experiment's folder
     taken: tuple[str, ...] = ()  # sentences for people

@@ -23,7 +23,7 @@ _RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?")
 _BAR = re.compile(r"(?<!\\)\|")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•]|\(?\d{1,4}[.):])[ \t]+")
-_ASKS = ("?", "？", "؟", ";")  # the last is the Greek question mark
+_ASKS = ("?", "？", "؟", "\u037e")  # the last is Greek
 _FEWEST = 3  # lines, of which most are questions
 
 

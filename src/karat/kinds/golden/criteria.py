@@ -114,9 +114,7 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
         elif isinstance(entry, list) and by_default.startswith("icontains"):  # alternatives
             criteria, why = _of_object({"type": "icontains-any", "value": entry}, by_default)
         elif isinstance(entry, Mapping):
-            given = dict(entry)
-            if by_default.endswith("tool"):  # with its arguments, which are not compared
-                given.setdefault("text", _first(entry, _TOOL_KEYS))
+            given = _of_call(entry) if by_default.endswith("tool") else entry
             criteria, why = _of_object(given, by_default)
         else:
             criteria = []
@@ -126,6 +124,14 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
         wrong += [f"{named} {message}" for message in why]
 
     return tuple(found), wrong
+
+
+def _of_call(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The criterion of a tool call, as a model makes it: its name, without the arguments."""
+    function = entry.get("function")
+    call = function if isinstance(function, Mapping) else entry
+    name = _first(call, _TOOL_KEYS)
+    return entry if name is None else {"text": name}
 
 
 def of_assertion(assertion: Mapping[str, object]) -> tuple[list[Criterion], str | None]:

@@ -15,7 +15,7 @@ from karat.documents.names import (
     words_of,
 )
 
-_GRADES = word_set("relevance relevant grade rel gain rating label score")
+_GRADES = word_set("relevance relevant grade rel gain")
 _MOST_GRADES = 6
 _NO_MEANING = frozenset({"0", "Q0", "q0"})
 """What the second column of a file of qrels holds in each row."""

@@ -123,6 +123,9 @@ class RowReader:
                     for path in self._criteria
                 ]
 
+            for path, column in self._columns.items():
+                if column.names_images and path != self._golden:
+                    self.notes.append(f"'{path}' names images, which no agent sees")
             for path in result.roles.get("context", ())[:1]:
                 self.notes.append(
                     f"no agent sees '{path}': write it into the question if it is about that"

@@ -44,7 +44,7 @@ VERDICTS: dict[str, bool] = {
     **dict.fromkeys(("false", "no", "n", "bad", "failure", "down", "👎"), False),
 }
 """Words that a cell of scores may hold, in lower case."""
-_HASH = re.compile(r"[0-9a-fA-F-]{16,}")
+_HASH = re.compile(r"(?=.*[a-fA-F])(?=.*\d)[0-9a-fA-F-]{16,}")
 _RATED = re.compile(r"(\d+(?:\.\d+)?) *[-–—:(][^\d]{2,30}")
 """A number with what it means on its scale."""
 _IMAGE = re.compile(r"\S[^\n]*\.(?i:png|jpe?g|gif|webp|bmp|tiff?)")

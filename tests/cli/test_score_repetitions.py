@@ -88,6 +88,12 @@ def test_identical_rows_count_once_and_are_named(karat, here):
     assert "1 line repeats an earlier line word for word and count once (line 3)" in warning
 
 
+def test_a_row_after_a_copy_is_no_copy_unless_it_is_one(karat, here):
+    lines = ["A?,x,x", "A?,x,x", "A?,x,y", "B?,x,x", "B?,x,z"]
+    (warning,) = [text for text in scored(karat, here, rows(HEAD, *lines))[0]["warnings"] if "word for word" in text]
+    assert "1 line repeats an earlier line word for word and count once (line 3)" in warning
+
+
 UNEVEN = ("A?,x,x", "A?,x,y", "A?,x,z", "B?,x,x", "B?,x,y", "C?,x,x")
 
 

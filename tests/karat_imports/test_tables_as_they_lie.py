@@ -243,7 +243,16 @@ def test_systems_may_end_with_what_they_are_and_models_have_letters(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("column", "yes", "no"), [("Correct?", "✓", "✗"), ("Is correct (Y/N)", "Y", "N"), ("¿Correcto?", "✅", "❌")]
+    ("column", "yes", "no"),
+    [
+        ("Correct?", "✓", "✗"),
+        ("Is correct (Y/N)", "Y", "N"),
+        ("¿Correcto?", "✅", "❌"),
+        ("Correcto", "Sí", "No"),
+        ("korrekt", "richtig", "falsch"),
+        ("是否正确", "是", "否"),
+        ("Оценка", "верно", "неверно"),
+    ],
 )
 def test_marks_are_verdicts(tmp_path: Path, column: str, yes: str, no: str) -> None:
     rows = [{"question": f"What is {n}?", "answer": f"It is {n}.", column: yes if n % 2 else no} for n in range(6)]

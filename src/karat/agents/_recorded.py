@@ -185,7 +185,7 @@ class _Keys:
             repetition = self._met.get((sample, condition), 0)
             first = get((sample, condition, 0)) if repetition == 1 else None
             if first is not None:  # only from now on a row can be a copy of it
-                self.copies.is_copy(line, first)
+                self.copies.remember(first)
             if (repetition or not self._columns.id) and self.copies.is_copy(line, row):
                 return None
             self._met[sample, condition] = repetition + 1

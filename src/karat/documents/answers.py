@@ -282,10 +282,14 @@ class Copies:
 
         `number`: of the row, for the sentence.
         """
-        if self._seen.add(msgspec.json.encode(row, order="sorted")):
+        if self.remember(row):
             return False
         self._numbers.append(number)
         return True
+
+    def remember(self, row: Row) -> bool:
+        """Takes a row for one that others may be copies of; whether it is the first such row."""
+        return self._seen.add(msgspec.json.encode(row, order="sorted"))
 
     def is_same(self, number: int, row: Row, earlier: Row) -> bool:
         """Whether a row is the same as an earlier one with its question, condition and

@@ -124,6 +124,16 @@ _IN_OTHER_LANGUAGES = {
     "": """del della dello de do da du des der von vom por par le la el les của cua 的 の された""",
 }
 """A word that says nothing is left out, unless it ends a name, as in `text_de`."""
+_YES = """sí si sim oui ja evet да так tak ano có ya 是 对 はい 네 예 نعم हाँ vrai vero verdadero
+    verdadeiro wahr richtig верно правильно doğru benar đúng 正确"""
+_NO = """não nao non nein nee hayır hayir нет ні nie ne không tidak 否 いいえ 아니요 아니오 لا नहीं
+    faux falso falsch неверно неправильно yanlış salah sai 错误 不正确"""
+_CORRECT = "correcto correcta correto corretto korrekt 正解 정답"
+_INCORRECT = "incorrecto incorrecta incorreto inkorrekt errado 不正解 오답"
+YES_OR_NO = {**dict.fromkeys(_YES.split(), True), **dict.fromkeys(_NO.split(), False)}
+"""What people write in a cell for yes and no, true and false."""
+VERDICTS = {**dict.fromkeys(_CORRECT.split(), True), **dict.fromkeys(_INCORRECT.split(), False)}
+"""What they write of answers, and of nothing else."""
 _SPACED = (
     ("mong", "đợi"),
     ("mong", "doi"),

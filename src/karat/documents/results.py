@@ -65,7 +65,9 @@ _SYSTEMS = word_set(
     hybrid rerank lora sft dpo agentic google deepl"""
 )
 _CHANGE = (("before",), ("after",))
+"""Whole names of columns with the answers of one system before and after it was changed."""
 _BETTER = word_set("winner preferred preference better")
+"""Words of a column that says which of several answers is the better one."""
 _HOLDERS = word_set("systems models agents variants llms answers responses predictions outputs")
 """Objects that hold a text of each system under its name."""
 _PREDICTED = word_set("pred preds prediction predictions predicted")
@@ -419,7 +421,7 @@ def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str
 
 
 def compares(columns: Iterable[str]) -> bool:
-    """Whether a column says which of several answers is the better one."""
+    """Whether a column says which of the answers beside it people or a judge prefer."""
     return any(_BETTER & {*words_of(column)} for column in columns)
 
 

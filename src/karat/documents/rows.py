@@ -561,9 +561,15 @@ def _what_it_is(document: Any) -> str:
 
 def _leaves(document: Mapping[str, Any]) -> list[Any]:
     """The values in an object and in the objects inside it."""
-    found = []
-    for value in document.values():
-        found += _leaves(value) if isinstance(value, Mapping) else [value]
+    found: list[Any] = []
+    waiting = [document]
+    while waiting:
+        for value in waiting.pop().values():
+            if isinstance(value, Mapping):
+                waiting.append(value)
+            else:
+                found.append(value)
+
     return found
 
 

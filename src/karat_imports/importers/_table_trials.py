@@ -213,7 +213,9 @@ class Trials:
 
                 is_repeated = bool(self._repeated) and hash(key) in self._repeated
                 if is_repeated and answer and copies.is_copy(batch.numbers[at], batch.rows[at]):
-                    problem = "row identical to an earlier one: it counts once"
+                    problem = (
+                        "row identical to an earlier one, and not numbered in a column 'repetition'"
+                    )
                     self._findings.left_out(problem, self._at(batch, at))
                     continue
 

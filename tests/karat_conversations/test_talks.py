@@ -143,6 +143,7 @@ def test_messages_are_known_by_what_their_keys_hold(tmp_path, row):
         {"found": [{"source": name, "text": "It is in the box."} for name in ("a.pdf", "b.pdf", "a.pdf")]},
         {"tags": [{"tag": "greeting", "patterns": ["Hi"], "responses": ["Hello"]}] * 2},
         {"turns": [{"topic": "boxes", "text": "It is in the box."}] * 3},
+        {"accounts": [{"role": "admin", "name": "Ann Lee of Rome"}, {"role": "user", "name": "Bob Fox of Bonn"}]},
     ],
 )
 def test_lists_of_texts_that_nobody_speaks_are_no_conversation(tmp_path, row):

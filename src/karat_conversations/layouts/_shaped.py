@@ -117,6 +117,8 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
         if flagged is not None and column.is_yes_or_no and len(column.values) == 2:
             return Keys(name, texts, flagged)
 
+    if not is_spoken(path) and not all(ends_in(name, SAYS) for name in texts):
+        return None  # objects of which nothing says that people speak: accounts and their roles
     for name in _may_speak(beside, len(entries), any_name=is_spoken(path)):
         in_turn = sum(_alternate(part, name) for part in lists)
         if 2 * in_turn > len(lists):

@@ -129,6 +129,7 @@ ONE_TURN = [{"role": "user", "content": WHERE}, {"role": "assistant", "content":
         {"opened": {"by": "user", "said": WHERE}, "rest": [{"by": "bot", "said": SENT}, {"by": "user", "said": ""}]},
         {"log": json.dumps([{"by": "user", "said": WHERE}, {"by": "bot", "said": SENT}])},
         {"utterances": [WHERE, SENT], "speakers": ["user", "bot"]},
+        {"messages": [WHERE], "replies": [SENT]},
     ],
 )
 def test_messages_are_known_by_what_their_keys_hold(tmp_path, row):

@@ -26,6 +26,8 @@ from karat_conversations.layouts._texts import ANYONE
 _SIDES = (("user", ASKED), ("assistant", ANSWERED))
 _NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
 _SHORT = {"q": "question", "a": "answer"}
+_LISTED = {"messages": "user", "replies": "assistant", "responses": "assistant"}
+"""Whose words a list holds beside the other side's."""
 _COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
 
 
@@ -74,7 +76,7 @@ def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     """
     lists: dict[str, str] = {}
     for path, column in columns.items():
-        side = side_of_column(path)
+        side = side_of_column(path) or _LISTED.get(path.lower())
         if side is not None and 2 * column.lists > column.rows and "." not in path:
             lists.setdefault(side, path)
 

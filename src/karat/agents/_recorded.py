@@ -192,7 +192,8 @@ class _Keys:
 
         if condition is not None:
             self.conditions[condition] = None
-        self.repetitions = max(self.repetitions, repetition + 1)
+        if repetition >= self.repetitions:
+            self.repetitions = repetition + 1
         return sample, condition, repetition
 
 

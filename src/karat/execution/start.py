@@ -6,6 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import islice
+from operator import le
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -435,7 +437,7 @@ class _Part:
             results,
             info,
             experiment=self.experiment.masked_text,
-            samples=self._in_file_order(self.selected.samples),
+            samples=_in_file_order(self.selected.samples),
             redact=self.redact,
             kept={copy.file: data for copy, data in copies},
             shared=self.experiment.execution.shared,
@@ -510,7 +512,7 @@ class _Part:
         present = {sample.id for sample in self.folder.samples()}
         wanted = present | {sample.id for sample in self.selected.samples}
         if wanted != present:
-            in_order = self._in_file_order(self.whole.samples)
+            in_order = _in_file_order(self.whole.samples)
             samples = (sample for sample in in_order if sample.id in wanted)
             self.folder.write_samples(samples, redact=self.redact)
 
@@ -578,12 +580,6 @@ class _Part:
         self.folder.write_kept({copy.file: data for copy, data in new})
         return tuple(copy for copy, _ in new)
 
-    def _in_file_order(self, samples: Sequence[Sample]) -> Sequence[Sample]:
-        """Only a run that may stop early asks them in another order."""
-        if self.experiment.execution.stop is None:
-            return samples
-        return sorted(samples, key=lambda sample: sample.position)
-
 
 def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str, Rate]:
     """One shard's part of a provider's limits."""
@@ -594,6 +590,17 @@ def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str
     for name, rate in plain.items():
         found[name] = Rate(**{key: most and most / shard.of for key, most in rate.items()})
     return found
+
+
+def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """A run that may stop early uses another order, and equal questions have one position.
+
+    Others are not sorted: that would decode every sample at once.
+    """
+    positions = [sample.position for sample in samples]
+    if all(map(le, positions, islice(positions, 1, None))):
+        return samples
+    return sorted(samples, key=lambda sample: sample.position)
 
 
 def _source(agents: Agents) -> dict[str, str]:

@@ -249,14 +249,18 @@ def checked_lines(
             contents = [*map(content_of, lines)]
         if cover is not None:
             cover.add([*filter(None, contents)])
+        if plain:  # nearly always
+            for line in lines:
+                number += 1
+                yield number, at, line
+                at += len(line) + 1
+
+            contents = lines = []
+
         for line, content in zip(lines, contents, strict=True):
             number += 1
             start = at
             at += len(line) + 1
-            if plain:
-                yield number, start, content
-                continue
-
             fault = None
             if check and content:
                 fault = checks.fault(content)

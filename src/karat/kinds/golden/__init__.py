@@ -232,13 +232,12 @@ class Golden(Kind):
                         rows.fault(number, message)
                     continue
 
-                # one row may have several questions
-                is_new = sample.id not in seen
-                first = seen.setdefault(sample.id, number)
-                if is_new and repeated:
-                    merged[sample.id] = sample
-                elif is_new:
-                    added.append(sample)
+                if sample.id not in seen:
+                    seen[sample.id] = number  # one row may have several questions
+                    if repeated:
+                        merged[sample.id] = sample
+                    else:
+                        added.append(sample)
                 elif repeated and _asks_the_same(merged[sample.id], sample):
                     kept = merged[sample.id]
                     other = sample.metadata
@@ -249,7 +248,7 @@ class Golden(Kind):
                     }
                     merged[sample.id] = msgspec.structs.replace(kept, metadata=same)
                 else:
-                    where = f"{rows.unit} {first}"
+                    where = f"{rows.unit} {seen[sample.id]}"
                     message = f"the id '{sample.id}' is also in {where}; each sample needs its own"
                     rows.fault(number, message)
 

@@ -11,7 +11,7 @@ import pytest
 
 from karat.errors import BadRun
 from karat.journal import Codec, End, Head, Journal, with_checksum
-from karat.journal.codec import LONGEST_LINE
+from karat.journal.codec import LONGEST_LINE, ended
 from karat.journal.writer import complete_lines, end_of_lines
 from karat.redact import Redactor
 
@@ -40,11 +40,11 @@ def test_lines_that_were_encoded_elsewhere_are_written_as_they_are_and_covered(t
     async def go() -> None:
         async with Journal(tmp_path) as journal:
             await journal.append(HEAD)
-            await journal.append(lines=b"".join(more))
+            await journal.append(lines=ended(more))
             await journal.append(End(at="now", reason="done"))
 
     asyncio.run(go())
-    assert lines(tmp_path)[:3] == [LINE, *more]
+    assert b"".join(lines(tmp_path)[:3]) == LINE + ended(more)
     assert b'"lines":3' in lines(tmp_path)[3]
 
 

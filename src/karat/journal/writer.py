@@ -137,7 +137,7 @@ class Journal:
         It raises BadRun if the disk refuses. `lines`: instead of events, whole lines that a `Codec`
         with the same secrets has written elsewhere.
         """
-        item: list[bytes] | End | Resume = lines.split(b"\n")[:-1]
+        item: list[bytes] | End | Resume = [*filter(None, lines.split(b"\n"))]
         if events and isinstance(last := events[-1], End | Resume):
             assert len(events) == 1
             item = last

@@ -174,3 +174,36 @@ def test_a_schema_is_written_as_json_that_reads_back() -> None:
 def test_a_schema_that_there_is_not_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(BadOption, match=r"there is no schema of 'experimnt' \(did you mean 'experiment'\?\)"):
         schema_of("experimnt")
+
+
+def mappings(value: object) -> Iterator[dict[str, Any]]:
+    """Every mapping in a schema."""
+    if isinstance(value, dict):
+        yield value
+        for below in value.values():
+            yield from mappings(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from mappings(below)
+
+
+def test_limits_are_in_the_words_of_the_standard_and_references_lead_somewhere(
+    schema: jsonschema.Draft202012Validator,
+) -> None:
+    found = list(mappings(schema.schema))
+    limits = [one[key] for one in found for key in ("ge", "gt", "le", "lt") if isinstance(one.get(key), (int, float))]
+    assert limits == []
+    references = {one["$ref"] for one in found if isinstance(one.get("$ref"), str)}
+    assert references
+    assert {reference.removeprefix("#/$defs/") for reference in references} <= schema.schema["$defs"].keys()
+    assert not any(name.startswith("karat__config") for name in schema.schema["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("gate", "right"),
+    [({"max_drop": {"m": 0}}, True), ({"max_drop": {"m": -1}}, False), ({"min": {"m": -1}}, True), ({"min": 3}, False)],
+)
+def test_limits_hold_in_mappings_of_any_names(
+    schema: jsonschema.Draft202012Validator, gate: dict[str, Any], right: bool
+) -> None:
+    assert schema.is_valid({**plain(parse(GOOD.encode()).root), "gate": gate}) is right

@@ -658,3 +658,43 @@ def test_a_dataset_is_looked_at_in_both_folders_before_it_is_said_to_be_missing(
     make(folder / place / "rows")
     with pytest.raises(BadExperiment, match=says):
         load("inner/e.yaml", env={})
+
+
+@pytest.mark.parametrize(
+    ("text", "section", "settings"),
+    [
+        ("mcp: {record: tapes}", "mcp", {"mcp.record": "tapes"}),
+        ("mcp: {replay: tapes}", "mcp", {"mcp.replay": "tapes"}),
+        ("gate: {min: {m: 1}, max_drop: {m: 0.5}}", "gate", {"gate.min.m": 1.0, "gate.max_drop.m": 0.5}),
+        ("gate: {baseline: 'latest:x'}", "gate", {"gate.baseline": "latest:x"}),
+        ("baseline: baseline", "baseline", {"baseline": "baseline"}),
+        (
+            "prices: {'openai:m': {input: 1, output: 2}}",
+            "prices",
+            {
+                "prices.openai:m.input": 1.0,
+                "prices.openai:m.output": 2.0,
+                "prices.openai:m.cache_read": None,
+                "prices.openai:m.cache_write": None,
+            },
+        ),
+    ],
+)
+def test_sections_that_are_not_set_are_not_recorded(
+    read: Read, folder: Path, text: str, section: str, settings: dict[str, object]
+) -> None:
+    (folder / "tapes").mkdir()
+
+    def recorded(text: str) -> dict[str, object]:
+        resolved = read(text).resolved
+        return {key: choice.value for key, choice in resolved.items() if key.split(".")[0] == section}
+
+    assert recorded(f"{GOOD}{text}\n") == settings
+    assert recorded(GOOD) == ({"prices": {}} if section == "prices" else {})
+
+
+def test_the_workers_of_a_cluster_are_recorded_where_one_is_used(read: Read) -> None:
+    plain = {key for key in read(GOOD).resolved if key.startswith("execution.")}
+    assert "execution.num_repetitions" in plain
+    assert not any(key.startswith(("execution.ray", "execution.executor")) for key in plain)
+    assert read(GOOD + "execution: {num_repetitions: 1}\n").resolved["execution.num_repetitions"].value == 1

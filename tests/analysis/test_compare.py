@@ -101,7 +101,9 @@ def test_what_cannot_be_compared_is_said(tmp_path, journals, conditions, message
 def test_runs_without_a_metric_in_common(tmp_path, journals):
     one = journals.table(tmp_path / "one", BEFORE, run="11111111")
     script = journals.Script(tmp_path / "two", samples=6, conditions=("base",), scorers=(), run="22222222")
-    with pytest.raises(BadOption, match="the two share no metric"):
+    with pytest.raises(
+        BadOption, match=r"^runs: the two share no metric \(they have: completeness \| none\); score both alike"
+    ):
         compare(one, script.end())
 
 

@@ -62,15 +62,16 @@ def test_an_answer_with_a_score_is_worse_than_none(tmp_path):
 
 
 def test_what_says_nothing_of_the_agent_is_counted_only(tmp_path):
-    script = Script(tmp_path / "run", samples=6, conditions=("plain",))
+    script = Script(tmp_path / "run", samples=7, conditions=("plain",))
     for row, cls in enumerate(("infrastructure", "limit", "agent", "infrastructure")):
         script.failure(row, "plain", cls=cls)
-    script.answer(4, "plain")
+    for row in (4, 5):
+        script.answer(row, "plain")
     run = script.stop()
     found = failed(run)
     assert [one.failure for one in found.questions] == ["limit: it fell over", "agent: it fell over"]
     assert (found.trials, found.scored, found.passed) == (2, 0, 0)
-    assert found.left_out == {"infrastructure": 2, "no score": 1, "not run": 1}
+    assert found.left_out == {"infrastructure": 2, "no score": 2, "not run": 1}
     assert failed(run, metric=False) == found
 
 

@@ -238,8 +238,20 @@ def test_questions_and_answers_in_two_lists_are_joined_by_their_ids(rows_of, tmp
         {"id": n, "question": f"What is {n}?", "reference": f"{n}", "question_id": n, "answer": f"It is {n}."}
         for n in (2, 0)
     ]
+    for row in asked:
+        row["metrics"] = ["tone"]  # to be measured
+    assert [row["answer"] for row in rows_of(document)] == ["It is 2.", "It is 0."]
     (note,) = read_rows(tmp_path / "results.json", results=True).notes
     assert note == "rows: the list 'answers', each row with its entry in 'questions'"
+
+
+def test_a_result_without_its_question_has_that_of_its_case_and_no_other(rows_of):
+    cases = [{"name": name, "input": f"{name}?", "query": name} for name in "ab"]
+    results = [{"name": "a", "input": "a?", "actual_output": "x"}, {"name": "b", "error": "timeout"}]
+    assert rows_of({"test_cases": cases, "results": results}) == [
+        {"name": "a", "input": "a?", "actual_output": "x"},
+        {"name": "b", "input": "b?", "error": "timeout"},
+    ]
 
 
 def test_lists_of_other_things_are_not_joined(rows_of):

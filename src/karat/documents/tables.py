@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from karat.documents.columns import NO_NAME, are_messages
+from karat.documents.columns import NO_NAME, are_messages, score_in
 from karat.documents.names import (
     Meaning,
     is_score_name,
@@ -135,8 +135,9 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
     """
     asking = {}
     for name, rows in tables.items():
-        surely = _speaks(rows) >= 2 * _ASKS
-        if surely and not any(is_score_name(key) or _answers(key) for key in rows[0]):
+        scores = [key for key in rows[0] if is_score_name(key)]
+        judged = any(score_in(rows[0][key]) is not None for key in scores)
+        if _speaks(rows) >= 2 * _ASKS and not judged and not any(map(_answers, rows[0])):
             asking[name] = rows
 
     for (asked, questions), (answered, results) in product(asking.items(), tables.items()):
@@ -145,7 +146,12 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
         columns = _joining(questions, results) if said and answered not in asking else None
         if columns is None:
             continue
-        by_name = {str(row[columns[0]]): row for row in questions}
+        left: set[str] = set()
+        if _questions(results[0]):  # they need no other text for it
+            left = {*_questions(questions[0])} - {*results[0]}
+        by_name = {}
+        for row in questions:
+            by_name[str(row[columns[0]])] = {key: row[key] for key in row if key not in left}
         rows = []
         for row in results:
             question = by_name[str(row[columns[1]])]
@@ -154,6 +160,11 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
         return rows, answered, asked
 
     return [], "", ""
+
+
+def _questions(row: Mapping[str, Any]) -> list[str]:
+    """The columns that are surely questions."""
+    return [key for key in row if Meaning("question") in meanings(key)]
 
 
 def _answers(key: str) -> bool:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.documents.cells import only_text
 from karat.documents.columns import (
     LOOKED_AT,
     Column,
@@ -527,7 +528,7 @@ def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> d
         return {}
     said = [row for row in rows if not is_empty(cell(row, chosen[targets[-1]]))]
     row = (said or rows)[0]
-    return {target: beginning(cell(row, chosen[target])) for target in targets}
+    return {target: beginning(only_text(cell(row, chosen[target]))) for target in targets}
 
 
 def _ends_of_parts(path: str) -> list[int]:

@@ -76,20 +76,17 @@ def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
         tags=_TAGS,
         attributes={"a": {"href"}, "ol": {"start"}},
         allowed_classes={"p": {"md-heading"}, "span": {"to"}},
-        attribute_filter=_absolute,
+        # No link leads to this page or this server: the author of the text does not know where it
+        # is shown.
+        attribute_filter=lambda tag, attribute, value: (
+            None if (tag, attribute) == ("a", "href") and ":" not in value else value
+        ),
         set_tag_attribute_values=_SET,
         url_schemes=_SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
     body = Markup(safe)  # noqa: S704 - nh3 decides what is HTML here
     return Markup('<div class="md" dir="auto">{}{}</div>').format(body, cut_note(text, limit))
-
-
-def _absolute(tag: str, attribute: str, value: str) -> str | None:
-    """No link leads to this page or this server: the author of the text does not know where it is
-    shown.
-    """
-    return None if (tag, attribute) == ("a", "href") and ":" not in value else value
 
 
 @lru_cache(maxsize=1)

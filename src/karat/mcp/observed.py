@@ -52,12 +52,16 @@ class Observed:
 
             given = asked.get("arguments") or {}
             tool = str(asked.get("name"))
-            self.calls.append(as_call(self.server, tool, given, answer, clean=self._clean))
+            call = as_call(
+                self.server,
+                tool,
+                given,
+                answer,
+                clean=lambda text: printable(self._redact(text)).strip(),
+            )
+            self.calls.append(call)
 
     def failed(self, fault: InfrastructureFault) -> None:
         """The server could not be reached, or ended while it was in use."""
         self.fault = self.fault or fault
         self.ready.set()
-
-    def _clean(self, text: str) -> str:
-        return printable(self._redact(text)).strip()

@@ -68,7 +68,9 @@ class RemoteLink:
             from mcp.client.sse import sse_client
 
             async with sse_client(
-                self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0
+                self._server.url,
+                httpx_client_factory=lambda headers=None, timeout=None, auth=None: self._client(),
+                sse_read_timeout=0,
             ) as streams:
                 yield self._watched(*streams)
 
@@ -82,11 +84,6 @@ class RemoteLink:
             )
             async with transport as streams:
                 yield self._watched(*streams)
-
-    def _for_sse(
-        self, headers: object = None, timeout: object = None, auth: object = None
-    ) -> httpx2.AsyncClient:
-        return self._client()
 
     def _client(self) -> httpx2.AsyncClient:
         import httpx2

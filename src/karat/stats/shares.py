@@ -163,10 +163,6 @@ def _jeffreys(share: float, n: float, level: float) -> tuple[float, float]:
     return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
 
 
-def _flat_prior(share: float, n: float, level: float) -> tuple[float, float]:
-    return _beta(n * share + 1, n * (1 - share) + 1, level)
-
-
 def clopper_pearson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     """The exact interval of a share at a real-valued n > 0."""
     k = n * share
@@ -202,7 +198,9 @@ _SHARE = {
     "wilson": wilson_bounds,
     "wilsoncc": _wilson_corrected,
     "jeffreys": _jeffreys,
-    "beta_posterior_uniform": _flat_prior,
+    "beta_posterior_uniform": lambda share, n, level: _beta(
+        n * share + 1, n * (1 - share) + 1, level
+    ),
     "clopper-pearson": clopper_pearson_bounds,
     "agresti-coull": _agresti_coull,
     "wald": _wald,

@@ -47,6 +47,7 @@ _SEVERAL = word_set(
 _TEXTS = word_set("responses outputs generations completions predictions samples")
 _SAID = ("answer", "golden")
 _FEWEST = 3  # rows that a last one can sum up
+_MOST = 10_000  # rows that are looked at as a whole
 _ROUNDED = 0.006  # files round their means
 _DOES_NOT_APPLY = frozenset({"no", "false", "0", "n", "n/a", "na", "not applicable"})
 
@@ -135,8 +136,9 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
     One of its texts says so, and it lacks a text that all others have, or its numbers are the
     others' means. None: there is none.
     """
-    *others, last = rows.rows if rows.count > _FEWEST else [(0, {})]
-    number, row = last
+    if not _FEWEST < rows.count <= _MOST:
+        return None
+    *others, (number, row) = rows.rows
     name = next((text for text in row.values() if isinstance(text, str) and is_summary(text)), None)
     if name is None:
         return None

@@ -30,7 +30,7 @@ Stratum = Callable[[Sample], Hashable]
 """What samples of one stratum have in common."""
 
 _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sample by sample
-_AT_HAND = 2**17  # samples that stay decoded, since a run goes through them several times
+_AT_HAND = 2**13  # samples that stay decoded, since a run goes through them several times
 
 
 class Packed(Sequence[Sample]):

@@ -504,7 +504,7 @@ def test_rows_of_several_conditions_that_ask_the_same_are_one_sample(karat, here
     ]
     (here / "clash.csv").write_text(rows.replace("q1,sums,new,One?,one", "q1,sums,new,One?,1"), encoding="utf-8")
     clash = karat("score", "clash.csv", "--scorer", "equals")
-    assert (clash.code, "is also in line 2" in clash.err) == (2, True)
+    assert (clash.code, "1 id with several questions or golden answers" in clash.err) == (2, True)
 
 
 def test_one_question_without_an_id_can_be_answered_under_two_conditions(karat, here):

@@ -279,3 +279,21 @@ def test_an_imported_table_has_no_phantom_repetition(karat, here, text, flags, w
     assert (made["samples"], len(made["conditions"]), made["repetitions"]) == want
     answers = made["counts"]["answers"]
     assert answers == want[0] * want[1] * want[2]
+
+
+@pytest.mark.parametrize("flags", [(), ("--skip-unreadable",)])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(("1,How many?,2,2", "2,Who?,Ann,Ann", "1,Where?,Rome,Rome"), id="another question"),
+        pytest.param(("1,How many?,2,2", "2,Who?,Ann,Ann", "1,How many?,3,3"), id="another golden answer"),
+    ],
+)
+def test_answers_to_another_question_with_the_same_id_are_never_repetitions(karat, here, lines, flags):
+    (here / "answers.csv").write_text(rows(f"id,{HEAD}", *lines), encoding="utf-8")
+    refused = karat("score", "answers.csv", "--scorer", "equals", "--set", "dataset.id_key=id", *flags)
+    assert refused.code == 2
+    assert "1 id with several questions or golden answers, such as '1' (line 2 and line 4)" in " ".join(
+        refused.err.split()
+    )
+    assert not [*here.glob("results/*")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +22,7 @@ from karat.documents.rows import left_out, read_rows
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
 from karat.files import open_regular
+from karat.formats import plural
 from karat.kinds import Dataset, Kind, Linted, kind_of, of
 from karat.kinds._samples import (
     Key,
@@ -223,6 +224,7 @@ class Golden(Kind):
         samples = Packed()
         seen: dict[str, int] = {}
         merged: dict[str, Sample] = {}
+        clashes: dict[str, str] = {}  # an id with several questions or golden answers → its rows
         repeated = self._options.repeated
         for block in blocks:
             added: list[Sample] = []
@@ -247,6 +249,9 @@ class Golden(Kind):
                         if other.get(key) == value
                     }
                     merged[sample.id] = msgspec.structs.replace(kept, metadata=same)
+                elif repeated:
+                    where = f"{rows.unit} {first} and {rows.unit} {number}"
+                    clashes.setdefault(sample.id, where)
                 else:
                     where = f"{rows.unit} {seen[sample.id]}"
                     message = f"the id '{sample.id}' is also in {where}; each sample needs its own"
@@ -255,6 +260,8 @@ class Golden(Kind):
             samples.extend(added)
 
         samples.extend(merged.values())
+        if clashes:
+            faults = [*faults, _of_clashes(clashes)]
         return rows, samples, faults + rows.sorted_faults()
 
     def _rows(self, path: Path) -> Rows:
@@ -350,6 +357,18 @@ def _samples_of(items: Sequence[forms.Item]) -> Iterator[list[Numbered]]:
             block.append((item.number, sample, item.wrong))
 
         yield block
+
+
+def _of_clashes(clashes: Mapping[str, str]) -> Fault:
+    """Ids that name several samples, as a fault that cannot be skipped: their answers would be
+    scored as those of the first.
+    """
+    name, where = next(iter(clashes.items()))
+    message = (
+        f"{plural(len(clashes), 'id')} with several questions or golden answers, such as '{name}' "
+        f"({where}): name a column that differs for each question, or make the ids unique"
+    )
+    return Fault(place="dataset.id_key", message=message)
 
 
 def _asks_the_same(sample: Sample, other: Sample) -> bool:

@@ -37,6 +37,10 @@ def test_values_are_yaml_and_keys_are_made_where_they_are_missing(read: Read) ->
     assert found.dataset.options["stratify"] == ["a", "c"]
 
 
+def test_a_star_alone_is_a_text(read: Read) -> None:
+    assert read(GOOD, settings=["dataset.split=*"]).dataset.options["split"] == "*"
+
+
 def test_keys_with_dots_are_found(read: Read) -> None:
     text = GOOD.replace("baseline: {}", "gpt-4.1: {}, gpt-4.1.mini: {}")
     found = read(text, settings=["conditions.gpt-4.1.system_prompt=A", "conditions.gpt-4.1.mini.system_prompt=B"])

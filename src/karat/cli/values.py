@@ -16,7 +16,7 @@ def parsed(option: str, text: str) -> Json:
     (4, {'regex': {'pattern': 'yes.*'}})
     """
     node, problem = reader.parse_value(text)
-    if node is None:
+    if problem:
         raise BadOption(option, f"the value is {problem}")
     value: Json = nodes.plain(node)
     return value

@@ -90,8 +90,10 @@ def parse(
 def parse_value(text: str) -> tuple[Node, str]:
     """The value of a `--set`, and what is wrong with it ("" if nothing is).
 
-    Only brackets and braces make lists and mappings: `Answer: briefly` is a text.
+    Only brackets and braces make lists and mappings: `Answer: briefly` is a text, and so is `*`.
     """
+    if text.strip() == "*":
+        return Node("*"), ""
     document = parse(text.encode("utf-8", "surrogateescape"))
     root = document.root or Node(None)
     if text.lstrip()[:1] in set("[{\"'&*!|>"):

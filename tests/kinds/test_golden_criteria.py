@@ -29,6 +29,7 @@ def load(path: Path, rows: list[dict[str, Any]], **options: Any) -> Dataset:
         ("criteria", "1. first\n2) second", [Criterion(text="first"), Criterion(text="second")]),
         ("criteria", "one\nof two lines", [Criterion(text="one\nof two lines")]),
         ("criteria", '["a", {"text": "b", "weight": 2}]', [Criterion(text="a"), Criterion(text="b", weight=2.0)]),
+        ("criteria", [0.9999, -0.9, 3.0, 7], [Criterion(text=text) for text in ("0.9999", "-0.9", "3", "7")]),
         ("criteria", "", []),
         ("criteria", None, []),
         ("criteria", ["", "a", None], [Criterion(text="a")]),

@@ -326,7 +326,7 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
         if value is not None:
             text = str(value).lower()
     elif isinstance(value, (int, float)):
-        text = f"{value:.17g}"
+        text = str(value).removesuffix(".0")
     else:
         text = json.dumps(value, ensure_ascii=False)
 

@@ -260,6 +260,11 @@ def test_a_question_that_stands_twice_is_named(tmp_path):
     assert load(tmp_path, rows).warnings == ("1 question asked twice, counted as one: '0' and '2'",)
 
 
+def test_a_question_that_stands_twice_with_other_golden_answers_is_counted(tmp_path):
+    rows = [{"question": "A?", "answer": "x"}, {"question": "A?", "answer": "X "}, {"question": "a? ", "answer": "y"}]
+    assert load(tmp_path, rows).warnings[1:] == ("asked again with another golden answer: 1 of them ('2')",)
+
+
 def test_unreadable_rows_are_left_out_only_if_asked(tmp_path):
     text = '{"question": "A?", "answer": "x"}\nnonsense\n{"question": "", "answer": "y"}\n'
     with pytest.raises(BadDataset, match=r"2 faults[^$]*To leave such rows out, set `dataset.skip: unreadable`"):

@@ -38,7 +38,7 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     listed = list(samples)
     reasons: dict[int, list[tuple[str, dict[str, Any]]]] = {}
     for reason, place, evidence in (
-        *_repeated(listed),
+        *_repeated(listed, repeats(listed)),
         *_unequalled(map(_golden, listed)),
         *_everywhere(listed),
     ):
@@ -66,6 +66,13 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
         sentences.append(
             f"{plural(len(pairs), 'question')} asked twice, counted as one: {some_of(pairs)}"
         )
+        found = _repeated(samples, repeated)
+        differing = [names[place] for reason, place, _ in found if reason == "contradicts"]
+        if differing:
+            sentences.append(
+                f"asked again with another golden answer: {len(differing)} of them "
+                f"({some_of(differing)})"
+            )
 
     goldens = []
     bare = 0
@@ -103,9 +110,11 @@ def _golden(sample: Sample) -> str:
 _Finding = tuple[str, int, dict[str, Any]]
 
 
-def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
+def _repeated(
+    samples: Sequence[Sample], repeated: Iterable[tuple[int, int]]
+) -> Iterable[_Finding]:
     """Each repeated question: `contradicts` with another answer, else `same_question`."""
-    for earlier, place in repeats(samples):
+    for earlier, place in repeated:
         answers = [_golden(samples[at]) for at in (earlier, place)]
         # the same text except for case and spaces, or the same value: `10 %` and `0.1`
         first, second = folded(answers)

@@ -110,9 +110,7 @@ def _golden(sample: Sample) -> str:
 _Finding = tuple[str, int, dict[str, Any]]
 
 
-def _repeated(
-    samples: Sequence[Sample], repeated: Iterable[tuple[int, int]]
-) -> Iterable[_Finding]:
+def _repeated(samples: Sequence[Sample], repeated: Iterable[tuple[int, int]]) -> Iterable[_Finding]:
     """Each repeated question: `contradicts` with another answer, else `same_question`."""
     for earlier, place in repeated:
         answers = [_golden(samples[at]) for at in (earlier, place)]

@@ -392,3 +392,14 @@ def test_the_importer_that_reads_a_format_is_named_first(tmp_path: Path) -> None
     row = {"success": True, "score": 1, "vars": {"query": "A?"}, "response": {"output": "b"}, "promptIdx": 0}
     document = {"evalId": "e", "results": {"version": 3, "results": [row, row], "stats": {}}, "config": {}}
     assert notes(read(tmp_path, document)).startswith("r.json: `karat import promptfoo` reads files of its format")
+
+
+def test_verdicts_that_are_known_in_part_are_no_scores(tmp_path: Path) -> None:
+    rows = []
+    for number, verdict in enumerate(("correct", "hedged", "correct", "made up")):
+        rows.append({"question": f"What is {number}?", "answer": "It is.", "category": verdict})
+    message = refused(tmp_path, rows, map={"score.category": "category"})
+    assert "'category' holds verdicts of which only some are known ('correct')" in message
+    assert "'hedged', 'made up'" in message
+    rows = [{**row, "category": "error" if row["category"] == "hedged" else "correct"} for row in rows]
+    assert read(tmp_path, rows, map={"score.category": "category"}).counts["answers"] >= 3

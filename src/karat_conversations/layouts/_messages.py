@@ -29,6 +29,7 @@ _REPLIES = word_set("answer reply response output bot assistant question label s
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
 _TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
+_FEW = 4  # messages that are surely one conversation
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 
 
@@ -56,7 +57,8 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     chats, moved = by_conversation(said, named, agent, when)
     if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
-    return with_rows(rows, chats, "a row: a message" + put_in_order(moved, when))
+    one = "" if named is not None or len(said) <= _FEW else ", all of one conversation"
+    return with_rows(rows, chats, f"a row: a message{one}{put_in_order(moved, when)}")
 
 
 def put_in_order(moved: int, when: str | None) -> str:

@@ -13,12 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.documents.cells import only_text
 from karat.documents.columns import (
     LOOKED_AT,
+    MISSING,
+    VERDICTS,
     Column,
     Row,
     cell,
     columns_of,
     is_empty,
     paths_in,
+    score_in,
     without_point,
 )
 from karat.documents.doubts import Seen, doubts, markers, turned_round
@@ -33,6 +36,7 @@ from karat.documents.names import (
     repeats,
     side_of,
     with_role,
+    word_set,
     words_of,
 )
 from karat.documents.results import (
@@ -204,6 +208,9 @@ class Csv:
             if name.startswith("score."):
                 metrics[name.partition(".")[2]] = column
 
+        _check_verdicts(
+            {column: columns[column] for column in metrics.values() if column in columns}
+        )
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -541,6 +548,29 @@ def _is_target(name: str) -> bool:
     return name in {*_TARGETS} - {*_ROLES} or name.startswith(("score.", "reason."))
 
 
+def _check_verdicts(columns: Mapping[str, Column]) -> None:
+    """Raises BadOption for a column of words of which only some are known as verdicts: scores of
+    these alone would say that all is right, or all wrong.
+    """
+    for path, column in columns.items():
+        known, unknown = [], []
+        for value in sorted(column.values):
+            word = value.strip().casefold()
+            if word in VERDICTS and not word.isdecimal():
+                known.append(repr(value))
+            elif (
+                not (word in MISSING or _NO_VERDICT & {*words_of(word)}) and score_in(value) is None
+            ):
+                unknown.append(repr(value))
+
+        if known and unknown:
+            raise BadOption(
+                "--map",
+                f"'{path}' holds verdicts of which only some are known ({some_of(known)}): write "
+                f"numbers for {some_of(unknown)} into a column, and map that",
+            )
+
+
 def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
     """Raises BadDataset if every answer is in a row without a question: rows are messages."""
     if not {"question", "answer"} <= {*chosen}:
@@ -719,6 +749,11 @@ def _beside_all(path: str, answers: Iterable[str]) -> bool:
     return not parent or all(answer.startswith(f"{parent}.") for answer in answers)
 
 
+_NO_VERDICT = word_set(
+    """error errors failure crash crashed exception timeout skip skipped blocked invalid unknown
+    unparsable missing refused abstain abstained pending not"""
+)
+"""Words for an answer that could not be judged."""
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
 _FEW_WORDS = 6  # of which a verdict is one

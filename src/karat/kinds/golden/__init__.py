@@ -250,7 +250,7 @@ class Golden(Kind):
                     }
                     merged[sample.id] = msgspec.structs.replace(kept, metadata=same)
                 elif repeated:
-                    where = f"{rows.unit} {first} and {rows.unit} {number}"
+                    where = f"{rows.unit} {seen[sample.id]} and {rows.unit} {number}"
                     clashes.setdefault(sample.id, where)
                 else:
                     where = f"{rows.unit} {seen[sample.id]}"

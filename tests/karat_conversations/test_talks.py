@@ -431,3 +431,12 @@ def test_lists_that_are_not_equally_long_are_a_fault(tmp_path):
     odd = [*[even] * 500, {"questions": ["C?", "D?"], "answers": ["c"]}]
     with pytest.raises(BadDataset, match="item 501: the lists questions, answers are not equally long"):
         questions(tmp_path, odd)
+
+
+def test_rows_without_both_sides_are_counted_and_rows_without_a_conversation_are_their_own(tmp_path):
+    table = "session_id,user_message,bot_reply\ns1,Hi,Hello\n,Who?,Ann\ns1,Where?,Here\n,Why?,So\ns2,,\n"
+    (tmp_path / "log.csv").write_text(table, encoding="utf-8")
+    found = laid_out(read_rows(tmp_path / "log.csv"), whole=True)
+    sizes = {row["session_id"]: len(row[MESSAGES]) for _, row in found.rows}
+    assert sizes == {"s1": 4, "row 3": 2, "row 5": 2, "s2": 0}
+    assert any("both empty in 1 row" in note for note in found.notes)

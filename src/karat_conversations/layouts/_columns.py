@@ -9,6 +9,7 @@ from karat.documents.chats import Message, has_both_sides
 from karat.documents.columns import Column, Row, columns_of, is_empty
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
+from karat.formats import plural
 from karat_conversations.layouts._cells import (
     ANSWERED,
     ASKED,
@@ -152,16 +153,22 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
 
     if len(spoken) < 2 or with_role(columns, "golden"):
         return None
-    both = 0
+    named = next(iter(with_role(columns, "conversation")), None)
+    both = neither = 0
     said: list[tuple[int, Row, Message]] = []
     for number, row in rows.rows:
         beside = {key: value for key, value in row.items() if key not in spoken.values()}
-        both += not any(is_empty(row.get(path)) for path in spoken.values())
+        empty = [is_empty(row.get(path)) for path in spoken.values()]
+        both += not any(empty)
+        neither += all(empty)
+        if named is not None and not any(empty) and is_empty(row.get(named)):
+            beside[named] = f"row {number}"  # of which conversation it is nobody knows
         for side in ("user", "assistant"):
             said.append((number, beside, {"role": side, "content": row.get(spoken[side])}))
 
-    named = next(iter(with_role(columns, "conversation")), None)
     note = f"columns of the speakers: '{spoken['user']}', '{spoken['assistant']}'"
+    if neither:
+        note += f", both empty in {plural(neither, 'row')}"
     if named is None and 2 * both > rows.count:
         apart: dict[int, list[Message]] = {}
         for number, _, message in said:

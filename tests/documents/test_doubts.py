@@ -315,10 +315,7 @@ def test_means_are_of_few_rows_without_texts():
 def test_a_list_of_texts_is_one_question_which_is_said():
     found = said({"question": ["q"]}, q=[["Write a poem.", "Now shorter."], ["Only one."], "Plain?"])
     assert found == [
-        (
-            "'q' is a list of texts in 2 rows: they are asked together, as one question, "
-            "even if they are turns of a conversation"
-        )
+        ("'q' is a list of texts in 2 rows: they are asked together, as one question, even if they are turns of a chat")
     ]
 
 

@@ -168,7 +168,7 @@ def test_chats_by_name_may_hold_nothing_but_their_turns(tmp_path):
     assert read(tmp_path, {"a": {"messages": TWO}, "b": {"messages": TWO}}) == [
         {"id": name, MESSAGES: TWO} for name in "ab"
     ]
-    turns = [{"text": text, "metadata": {}} for text in ("Hi", "Hello")]
+    turns: list[dict[str, object]] = [{"text": text, "metadata": {}} for text in ("Hi", "Hello")]
     path = written(tmp_path, {"a.json": {"goal": {}, "log": turns}, "b.json": {"goal": {}, "log": turns}})
     assert speakers(read_rows(path)) == {"speaker 1": 2, "speaker 2": 2}
 

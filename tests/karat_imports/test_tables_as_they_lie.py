@@ -159,7 +159,7 @@ def test_names_of_systems_before_the_same_scores_are_conditions(tmp_path: Path) 
 
 
 def test_answers_with_letters_are_of_systems_unless_another_column_answers(tmp_path: Path) -> None:
-    rows = []
+    rows: list[dict[str, object]] = []
     for n in range(6):
         said = {"answer_a": f"It is {n}.", "answer_b": f"It may be {n}, or not."}
         rows.append({"question": f"What is {n}?", **said, "winner": "ab"[n % 2]})
@@ -196,7 +196,7 @@ def test_a_model_in_an_object_of_settings_is_the_condition(tmp_path: Path) -> No
 
 
 def test_ids_of_rows_under_several_models_do_not_part_a_question(tmp_path: Path) -> None:
-    rows = []
+    rows: list[dict[str, object]] = []
     for model in ("a", "b"):
         for n in range(6):
             rows.append({"id": len(rows), "question": f"What is {n}?", "answer": f"{model} {n}", "model": model})
@@ -230,7 +230,7 @@ def test_names_and_ids_of_conditions_are_conditions(tmp_path: Path, column: str)
 
 
 def test_systems_may_end_with_what_they_are_and_models_have_letters(tmp_path: Path) -> None:
-    rows = []
+    rows: list[dict[str, object]] = []
     for n in range(6):
         said = {"naive_rag": f"It is {n}.", "graph_rag": f"It is {n}, I think."}
         rows.append({"query": f"What is {n}?", "ground_truth": f"{n}", **said})

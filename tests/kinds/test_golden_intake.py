@@ -227,6 +227,10 @@ def test_evaluations_of_a_skill_hold_descriptions_and_no_answers(tmp_path):
     dataset = load(written(tmp_path, {"skill_name": "s", "evals": evals}, "evals.json"))
     assert turns(dataset)[0] == (ASKED[0], None)
     assert [one.text for one in dataset.samples[0].criteria] == ["The outcome is as described: It refuses."]
+    evals = [one | {"expectations": ["It says no."]} for one in evals]
+    dataset = load(written(tmp_path, {"skill_name": "s", "evals": evals}, "evals.json"))
+    assert [one.text for one in dataset.samples[0].criteria] == ["It says no."]
+    assert "not the description of the expected answer beside them" in "\n".join(dataset.warnings)
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def _lists(seen: Seen) -> Iterator[str]:
             rows = plural(len(texts), "row")
             yield (
                 f"'{column.path}' is a list of texts in {rows}: they are asked together, as one "
-                "question, even if they are turns of a conversation"
+                "question, even if they are turns of a chat"
             )
 
 

@@ -421,8 +421,9 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not all(isinstance(chat, Mapping) for chat in chats):
         return []
     shared = set.intersection(*(set(chat) for chat in chats))
-    for key in shared & {*_OF_TURNS, "log"}:
-        if all(_are_turns(chat[key]) for chat in chats):
+    for key in sorted(shared):
+        named = key == "log" or _holds_turns(key)
+        if named and all(_are_turns(chat[key]) for chat in chats):
             return [{"id": name, **chat} for name, chat in document.items()]
 
     return []
@@ -441,8 +442,7 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     is called so, so that the object is one chat and what is said of it.
     """
     longest = max(tables, key=lambda name: len(tables[name]))
-    named = any(meaning.role == "messages" for meaning in meanings(longest))
-    if "." in longest or not named or not are_messages(tables[longest]):
+    if "." in longest or not _holds_turns(longest) or not are_messages(tables[longest]):
         return False
     sides = set()
     for message in tables[longest]:
@@ -450,9 +450,6 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
         sides.add(side_of(message[keys[0]]) if keys is not None else None)
 
     return {"user", "assistant"} <= sides
-
-
-_OF_TURNS = frozenset({"history", "messages", "turns", "dialog", "dialogue", "conversation"})
 
 
 def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -464,11 +461,17 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
         ((name, inside),) = document.items()
         chat = {"id": name, **inside} if isinstance(inside, Mapping) else chat
     for key, turns in chat.items():
-        listed = turns if key.casefold() in _OF_TURNS and isinstance(turns, list) else []
+        listed = turns if _holds_turns(key) and isinstance(turns, list) else []
         if listed and all(map(_is_pair, listed)):
             return chat
 
     return None
+
+
+def _holds_turns(name: str) -> bool:
+    """Whether a list of this name holds messages or turns."""
+    named = any(meaning.role == "messages" for meaning in meanings(name))
+    return named or name.casefold() in ("history", "dialog", "dialogue")
 
 
 def _is_pair(turn: object) -> bool:

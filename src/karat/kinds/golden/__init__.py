@@ -284,6 +284,12 @@ class Golden(Kind):
         left = ("answer",) if setup.answers_describe else ()
         for number, row in enumerate(setup.rows, start=1):
             rows.add(number, {key: value for key, value in row.items() if key not in left})
+        described = [row for row in setup.rows if "criteria" in row and {*left} & {*row}]
+        if described:
+            rows.notes.append(
+                f"the criteria of {plural(len(described), 'question')}, and not the description of "
+                "the expected answer beside them"
+            )
         self._id_key = "id"
         rows.notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         self._notes += rows.notes

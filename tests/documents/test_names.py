@@ -216,6 +216,12 @@ def test_whether_less_is_better_is_told_by_closed_lists():
     ]
 
 
+def test_a_negated_name_is_turned_round_and_tokens_of_a_judge_are_no_scores():
+    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, None]
+    assert [holds_scores(name) for name in ("judge_tokens.input", "judge.tone")] == [False, True]
+    assert [is_score_name(name) for name in ("cache_hit", "is_hit")] == [False, True]
+
+
 def test_names_of_persons_repetitions_measures_and_factors():
     assert [names_persons(name) for name in ("rater_1", "x.Participants", "personName", "tone", "judge")] == [
         *(True, True, True, False, True),

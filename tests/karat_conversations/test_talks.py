@@ -440,3 +440,21 @@ def test_rows_without_both_sides_are_counted_and_rows_without_a_conversation_are
     sizes = {row["session_id"]: len(row[MESSAGES]) for _, row in found.rows}
     assert sizes == {"s1": 4, "row 3": 2, "row 5": 2, "s2": 0}
     assert any("both empty in 1 row" in note for note in found.notes)
+
+
+def test_turns_of_a_user_alone_are_said_to_be_asked_one_after_the_other(tmp_path):
+    tests = [{"name": "a b", "turns": [{"user": "Hi", "expect": {"x": 1}}, {"user": "Where?"}]}] * 3
+    said = unasked(read_rows(written(tmp_path, {"tests": tests})))
+    assert said is not None
+    assert "holds what users say in several turns ('turns')" in said
+    assert "speaker 2" not in said
+    both = [{"name": "a b", "turns": [{"user": "Hi", "bot": "Hello"}, {"user": "Where?", "bot": "Here"}]}] * 3
+    assert unasked(read_rows(written(tmp_path, {"tests": both}))) is None
+
+
+def test_headings_may_be_the_speakers(tmp_path):
+    found = read(
+        tmp_path, "# A talk\n\n## User:\nHi\n\n## Assistant:\nHello\n\n## User:\nWhy?\n\n## Assistant:\nSo.", "t.md"
+    )
+    roles = [message["role"] for row in found for message in row[MESSAGES] if message["role"] != "system"]
+    assert roles == ["user", "assistant"] * 2

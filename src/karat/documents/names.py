@@ -166,7 +166,8 @@ _EXACT: dict[Role, str] = {
         repeatidx repeatindex epochidx attemptidx attemptnumber iterationidx repidx""",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
-        promptstyle prompttype backend arm treatment approach app pipelineversion
+        promptstyle prompttype backend arm treatment approach app agentid agentname
+        pipelineversion
         experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
     "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
         modelundertest llm engine respondermodel chatmodel agentmodel
@@ -175,7 +176,8 @@ _EXACT: dict[Role, str] = {
     "sourcedocument documentname filename file",
     "reason": """comment comments rationale rationales reasoning justification reason reasons
         explanation explanations feedback judgereasoning""",
-    "error": "error errors errormessage exception failurereason errortype err stderr traceback",
+    "error": """error errors errormessage exception failurereason errortype err stderr traceback
+        fatal""",
     "stop_reason": "stopreason finishreason donereason",
     "latency": """latency latencyms latencys latencyseconds duration durationms durations elapsed
         elapsedms responsetime responsetimems timesec totaltime completiontime seconds time timems
@@ -238,7 +240,7 @@ _SCORE_HOLDERS = word_set(
 _NO_SCORE = word_set(
     """difficulty complexity priority confidence importance retrieval search rank chunk difficult
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
-    maximum threshold"""
+    maximum threshold cache"""
 )
 _SCALES = frozenset({("y", "n"), ("yes", "no")}) | frozenset(
     (str(low), str(high)) for low in (0, 1) for high in (1, 2, 3, 4, 5, 6, 7, 10, 100) if low < high
@@ -609,8 +611,10 @@ def holds_scores(path: str) -> bool:
     words = {*words_of(name)}
     if words and all(map(str.isdecimal, words)):
         return False  # numbers of things that an answer rates, and no metrics
-    holds = bool(above) and bool(_SCORE_HOLDERS & {*words_of(above[-1])})
-    return holds and not words & (_MEASURES | (_NO_SCORE - {"quality"}))
+    holder = {*words_of(above[-1])} if above else set()
+    if not _SCORE_HOLDERS & holder or _MEASURES & holder:  # `judge_tokens.input`
+        return False
+    return not words & (_MEASURES | (_NO_SCORE - {"quality"}))
 
 
 def names_persons(path: str) -> bool:
@@ -649,7 +653,8 @@ def lower_is_better(path: str) -> bool | None:
     """Whether less is better, by a closed list of names; None: the name does not say."""
     words = words_of(last_part(path))
     bad = _LOWER_IS_BETTER & {*words}
-    if bad and not _TURNS_ROUND & {*words}:
+    negated = words[:1] in (("non",), ("not",))  # `non_compliant`
+    if (bad and not _TURNS_ROUND & {*words}) or (negated and not bad):
         return True
     if "".join(words) in _SCORES:
         return False

@@ -50,7 +50,7 @@ _TIMED = re.compile(r"[ \t]*[(\[]?\d")  # a mark that begins with a time
 _CLOSED = re.compile(r"(?:\[/(\w{1,20})\]|</(\w{1,20})>)[ \t\r]*$", re.MULTILINE)
 _TEMPLATE = re.compile(
     r"<\|(?:im_start\|>|start_header_id\|>)?(\w+)(?:\|>|<\|end_header_id\|>)?"
-    r"|<start_of_turn>(\w+)|#{3,4} (\w+):|^#{1,4} (\w+)[ \t]*$|\[(/?INST)\]",
+    r"|<start_of_turn>(\w+)|#{3,4} (\w+):|^#{1,4} (\w+):?[ \t]*$|\[(/?INST)\]",
     re.MULTILINE,
 )
 _ALONE = re.compile(r"^\*{0,2}([^\W\d_][\w ]{1,20}?)(?: said)?:?\*{0,2}[ \t\r]*$", re.MULTILINE)

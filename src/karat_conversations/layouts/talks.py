@@ -24,6 +24,7 @@ from karat_conversations.layouts._cells import (
     messages_in,
     messages_under,
     of_tree,
+    side_of_column,
 )
 from karat_conversations.layouts._columns import (
     in_columns_of_sides,
@@ -87,7 +88,7 @@ class Talks:
         turns = [path for path, column in columns.items() if _asked_in_turn(path, column)]
         if turns:
             said = of_users(f"in several turns ({some_of([repr(path) for path in turns])})")
-            if is_spoken(turns[0]):
+            if is_spoken(turns[0]) and not _of_one_side(columns[turns[0]].example):
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
             return said
         of_text = [*columns] == ["transcript"]
@@ -105,14 +106,34 @@ class Talks:
 
 def _asked_in_turn(path: str, column: Column) -> bool:
     """Whether a column holds what one user says in several turns: plain texts of one conversation,
-    or what follows the first question.
+    objects with the user's side alone, or what follows the first question.
     """
+    if is_spoken(path) and _of_one_side(column.example):
+        return True
     texts = isinstance(column.example, list) and all(isinstance(t, str) for t in column.example)
     joined = "".join(words_of(path))
     follows = joined.startswith(("followup", "nextturn")) or joined in ("userturns", "usermessages")
     if follows:
         return texts or column.is_text
     return texts and is_spoken(path)
+
+
+def _of_one_side(turns: object) -> bool:
+    """Whether each object of a list says something under a key of the user, and none under one of
+    the assistant.
+    """
+    if not isinstance(turns, list) or not turns:
+        return False
+    sides: set[str | None] = set()
+    for turn in turns:
+        if not isinstance(turn, Mapping):
+            return False
+        of_turn = {side_of_column(key) for key, value in turn.items() if isinstance(value, str)}
+        if "user" not in of_turn:
+            return False
+        sides |= of_turn
+
+    return "assistant" not in sides
 
 
 def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, whole: bool) -> Rows:

@@ -6,6 +6,7 @@ import json
 
 import openpyxl
 import pytest
+from pydantic import ValidationError
 
 from karat.errors import BadDataset
 from karat.kinds.golden import Golden
@@ -256,3 +257,15 @@ def test_tools_may_be_expected_with_their_arguments(tmp_path):
     dataset = load(written(tmp_path, table(message=ASKED, expected_tool_calls=[calls] * 4)))
     assert [question for question, _ in turns(dataset)] == ASKED
     assert [(one.type, one.text) for one in dataset.samples[0].criteria] == [("tool", "find"), ("tool", "send")]
+
+
+@pytest.mark.parametrize("role", ["golden", "answer"])
+def test_what_is_right_is_one_column(role):
+    with pytest.raises(ValidationError, match=f"{role} is one column, not 'a', 'b'"):
+        Golden.Options(roles={role: ["a", "b"]})
+
+
+def test_rows_without_the_key_of_the_golden_answer_may_decline_too(tmp_path):
+    rows = table(question=ASKED, answer=SAID)
+    del rows[-1]["answer"]
+    assert "set `dataset.empty: declines`" in refused(written(tmp_path, rows))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import setups
 from karat.documents.answers import hint, key_of
@@ -22,7 +22,7 @@ from karat.documents.rows import left_out, read_rows
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
 from karat.files import open_regular
-from karat.formats import plural
+from karat.formats import plural, some_of
 from karat.kinds import Dataset, Kind, Linted, kind_of, of
 from karat.kinds._samples import (
     Key,
@@ -92,6 +92,15 @@ class Golden(Kind):
         # the column with what questions share, such as their document; null: nothing
         cluster: Key | None = None
 
+        @field_validator("roles")
+        @classmethod
+        def _one_golden(cls, roles: dict[Known, Key | Keys | None]) -> Any:
+            for role in ("golden", "answer"):
+                columns = roles.get(role)
+                if isinstance(columns, list) and len(columns) > 1:
+                    raise ValueError(f"{role} is one column, not {some_of([*map(repr, columns)])}")
+            return roles
+
         def named_columns(self) -> list[str]:
             """The columns that have a role by these options."""
             found = [self.question_key, self.answer_key, self.id_key, *(self.criteria_key or ())]
@@ -139,7 +148,11 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
-            besides = _OR_DECLINES if self._without_golden(faults) else ""
+            golden = self._reader.reading.one("golden") if self._reader is not None else None
+            some_lack_it = len(samples) > 0 and any(
+                fault.message.startswith(f"has no '{golden}'") for fault in faults
+            )
+            besides = _OR_DECLINES if some_lack_it or self._without_golden(faults) else ""
             if not skip:
                 faults = self._as_one(faults)
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)

@@ -269,3 +269,15 @@ def test_rows_without_the_key_of_the_golden_answer_may_decline_too(tmp_path):
     rows = table(question=ASKED, answer=SAID)
     del rows[-1]["answer"]
     assert "set `dataset.empty: declines`" in refused(written(tmp_path, rows))
+
+
+def test_aliases_beside_a_golden_answer_are_right_too(tmp_path):
+    rows = table(question=ASKED, answer=SAID)
+    for row in rows:
+        row["aliases"] = []
+    rows[0]["aliases"] = ["ninety", SAID[0]]
+    samples = load(written(tmp_path, rows)).samples
+    assert [sample.turns[0].detail for sample in samples[:2]] == [{"answers": [SAID[0], "ninety"]}, {}]
+    assert "aliases" not in samples[0].metadata
+    named = load(written(tmp_path, rows), roles={"question": "question", "golden": "answer"}).samples
+    assert named[0].turns[0].detail == {}

@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.documents.columns import Row, cell, is_empty
+from karat.documents.columns import Column, Row, cell, is_empty
 from karat.documents.names import (
     ends_with_reply,
+    joined,
     last_part,
     speaker_and_text,
     word_set,
@@ -35,6 +36,11 @@ ANY_OF = word_set(
     referenceanswers text"""
 )
 """Names whose list means that any of its texts is right."""
+_ALIASES = word_set(
+    """aliases alternativeanswers alternateanswers alternatives acceptedanswers acceptableanswers
+    otheranswers answeraliases synonyms answervariants"""
+)
+"""Names of columns with further right answers beside the golden one."""
 NOTHING = "[]"
 """The golden answer of an empty list of which all must be there: nothing is expected."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -404,6 +410,27 @@ def _chosen(given: Options, places: Sequence[int]) -> Golden:
     if text.casefold() not in {other.casefold() for other in given.labels}:
         accepted.insert(1, text)
     return Golden(label, tuple(accepted))
+
+
+def aliases_beside(golden: str, columns: Mapping[str, Column]) -> str | None:
+    """The column whose lists are further right answers beside a column of texts; None: none is."""
+    if golden not in columns or columns[golden].lists or columns[golden].objects:
+        return None
+    for path, column in columns.items():
+        of_texts = column.lists > 0 and column.lists == column.filled
+        if path != golden and of_texts and joined(path) in _ALIASES:
+            return path
+
+    return None
+
+
+def texts_in(value: object) -> list[str]:
+    """The texts in a list, also in one that a cell holds as text; none: it is no list."""
+    if isinstance(value, str):
+        value = parsed(value)
+    if not isinstance(value, list):
+        return []
+    return [text_of(part) for part in value if not is_empty(part)]
 
 
 def golden(

@@ -105,6 +105,9 @@ class RowReader:
             others = [path for path in self._columns if path not in taken]
             self._criteria = self._readable(criteria.columns_of(others))
 
+        self._aliases = None
+        if self._golden is not None and "golden" not in named and options.several is None:
+            self._aliases = cells.aliases_beside(self._golden, self._columns)
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
         if options.choices == "left_out":
@@ -364,7 +367,7 @@ class RowReader:
 
         Most cells are plain texts, which need no function to be read.
         """
-        used = {*self._question, self._golden, self._id, *self._criteria}
+        used = {*self._question, self._golden, self._aliases, self._id, *self._criteria}
         apart = len(self._question) == 1 and self._golden not in self._question
         read: list[Numbered] = []
         for position, (number, row) in rows:
@@ -405,7 +408,8 @@ class RowReader:
             detail: JsonObject = {}
             if self._golden is not None:
                 golden = row.get(self._golden)
-                plain = apart and isinstance(golden, str) and PLAIN(golden)
+                alone = apart and self._aliases is None
+                plain = alone and isinstance(golden, str) and PLAIN(golden)
                 if given is not None or not plain:
                     golden, detail = self._golden_of(row, self._golden, given, wrong)
 
@@ -487,9 +491,13 @@ class RowReader:
                 self._missing(row, path, "golden", wrong)
             return None, {}
 
-        if len(golden.accepted) == 1:
+        accepted = golden.accepted
+        if self._aliases is not None:
+            accepted = (*accepted, *cells.texts_in(cell(row, self._aliases)))
+        accepted = tuple(dict.fromkeys(accepted))
+        if len(accepted) == 1:
             return golden.text, {}
-        return golden.text, {"answers": list(golden.accepted)}
+        return golden.text, {"answers": list(accepted)}
 
     def _described(self, sample: Sample | None, row: Row) -> Understood | None:
         if sample is None:
@@ -505,7 +513,8 @@ class RowReader:
             elif self._options.several == "all":
                 text += " (all)"
 
-            parts.append(Part(role="golden", text=text, columns=(self._golden,)))
+            columns = tuple(filter(None, (self._golden, self._aliases)))
+            parts.append(Part(role="golden", text=text, columns=columns))
 
         shown = [("criterion", path) for path in self._criteria]
         for role in ("answer", "context"):
@@ -531,7 +540,7 @@ class RowReader:
         used = [path for part in parts for path in part.columns]
         unused = []
         for path in dict.fromkeys([*kept, *self.reading.unused]):
-            if not any(other.startswith(f"{path}.") for other in used):
+            if path != self._aliases and not any(other.startswith(f"{path}.") for other in used):
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))

@@ -106,7 +106,9 @@ class RowReader:
             self._criteria = self._readable(criteria.columns_of(others))
 
         self._aliases = None
-        if self._golden is not None and "golden" not in named and options.several is None:
+        lists = [path for path, column in self._columns.items() if column.lists]
+        decided = "golden" in named or options.several is not None
+        if self._golden is not None and lists and not decided:
             self._aliases = cells.aliases_beside(self._golden, self._columns)
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
 
 import msgspec
 import pytest
@@ -156,6 +159,21 @@ def test_an_index_that_follows_a_run_is_the_same_as_one_made_at_its_end(tmp_path
     run.journal.write_bytes(whole)
     following.catch_up()
     assert content(following) == wanted
+
+
+def goes_on(steps: Iterator[int]) -> bool:
+    return next(steps) < 10
+
+
+def test_an_index_follows_a_run_whose_last_line_lacks_only_its_newline(tmp_path):
+    run = eventful(tmp_path / "run").end(command="score")
+    whole = run.journal.read_bytes()
+    for end, byte in enumerate(whole):
+        if byte == ord("\n"):
+            run.journal.write_bytes(whole[:end])
+            steps = count()
+            LiveIndex(run).catch_up(going_on=partial(goes_on, steps))
+            assert next(steps) < 10, f"it reads the first {end} bytes again and again"
 
 
 def test_a_torn_line_is_left_alone_until_it_is_whole(tmp_path):

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
 from hashlib import sha256
@@ -424,7 +425,12 @@ class RunFolder:
 
             rest = block[end:]
             if len(rest) > LONGEST_LINE:
-                break  # readers of the lines report it
+                return found  # readers of the lines report it
+
+        last = content_of(rest[1:])
+        if rest.startswith(head) and is_whole(last):  # only its newline is not written yet
+            with suppress(*UNREADABLE):
+                found.append(msgspec.json.decode(last, type=kind))
 
         return found
 

@@ -10,7 +10,7 @@ from karat.formats import clean, count, plural, some_of
 
 Message = dict[str, Any]
 NAME = "speaker"
-"""The key of a message for who spoke by the file, where its `role` is a side."""
+"""The key of a message for the name of its speaker, where `role` is `user` or `assistant`."""
 _SYSTEMS = ("system", "sistema", "sistem")
 
 
@@ -37,11 +37,11 @@ def with_sides(
     found = []
     unanswered = "assistant" not in sides.values()
     speaking = [_who(message) for message in messages]
-    spoken_by_system = len([who for who in speaking if who in _SYSTEMS])
+    by_system = len([who for who in speaking if who in _SYSTEMS])
     for at, message in enumerate(messages):
         who = speaking[at]
         # the only message of a system, at the start, is the system prompt
-        if system_answers and unanswered and who in _SYSTEMS and (at or spoken_by_system > 1):
+        if system_answers and unanswered and who in _SYSTEMS and (at or by_system > 1):
             found.append(as_side(message, "assistant"))
         elif who in sides:
             found.append(as_side(message, sides[who]))
@@ -97,7 +97,7 @@ def of_people(speakers: Mapping[str, int]) -> str:
 
 
 def of_users(where: str) -> str:
-    """What to say of turns of users to which nobody replies."""
+    """The sentence about users' turns that have no replies."""
     return (
         f"holds what users say {where}, but no replies: turns that an agent has yet to be asked, "
         "one after the other in a session of its own; `karat import chats` reads the finished chats"

@@ -295,7 +295,7 @@ class _Scan:
         return start + 1
 
 
-_MOST_TITLES = 10  # lines
+_MOST_TITLES = 10  # lines above a header; among more, no line is the header for sure
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
 _DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
 

@@ -137,8 +137,8 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         letters = _letters(file, marks)
         if file.door == "results" and _of_systems(file, stem, letters):
             continue
-        told = marks[0] == "a" and bool(letters)
-        if not stem or is_choice_stem(stem) or told:
+        has_key = marks[0] == "a" and bool(letters)
+        if not stem or is_choice_stem(stem) or has_key:
             return tuple(paths)
 
     return ()

@@ -225,8 +225,8 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
         if not isinstance(value, dict) and not messages:
             return False
         parts = value if isinstance(value, dict) else {}
-        told = any(joined(key) in TEXTS_OF_ANSWERS or is_score_name(key) for key in parts)
-        if compared and not messages and not told:
+        has_fields = any(joined(key) in TEXTS_OF_ANSWERS or is_score_name(key) for key in parts)
+        if compared and not messages and not has_fields:
             return False
 
     return True

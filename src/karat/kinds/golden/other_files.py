@@ -16,7 +16,7 @@ from karat.documents.names import (
 )
 
 _GRADES = word_set("relevance relevant grade rel gain")
-_MOST_GRADES = 6
+_MOST_GRADES = 6  # different ones of relevance; more numbers are something else
 _NO_MEANING = frozenset({"0", "Q0", "q0"})
 """What the second column of a file of qrels holds in each row."""
 _QUERY_IDS = word_set("queryid qid topicid topic query")

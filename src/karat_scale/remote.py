@@ -403,8 +403,8 @@ class RemoteTrials:
                 link.out = True
                 waited = duration(self._workers.patience)
                 self._run.status.notice(
-                    f"no node has had room for worker {link.number + 1} for {waited}; it "
-                    f"needs {self._workers.needs}"
+                    f"worker {link.number + 1} did not start within {waited}: no node has room for "
+                    f"it (it needs {self._workers.needs}), or its node is slow"
                 )
                 self._give_up()
 

@@ -265,7 +265,8 @@ def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed
     experiment: Write, cluster: Cluster, questions: Callable[[float], Questions]
 ) -> None:
     server = questions(0.1)
-    ray = {"num_workers": 1, "num_cpus": 0, "resources": {"there": 1}, "start_timeout_seconds": 15}
+    # A busy machine needs half a minute to start a worker, and the first one must have started in time.
+    ray = {"num_workers": 1, "num_cpus": 0, "resources": {"there": 1}, "start_timeout_seconds": 60}
     file = experiment(
         AGENT.format(url=server.url), questions=40, execution={"max_concurrent": 4, "executor": "ray", "ray": ray}
     )
@@ -274,8 +275,7 @@ def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed
     cluster.kill_second_node()
     _, talk = process.communicate(timeout=240)
     assert process.returncode == 3, talk
-    assert "no node has had room for worker 1 for 15" in talk, talk
-    assert "it needs num_cpus 0, there 1" in talk
+    assert "worker 1 did not start within 1 min 00 s: no node has room for it (it needs num_cpus 0, there 1)" in talk, talk
     assert newest(file).status() == "no_workers"
     before = answered_once(newest(file))
     assert 0 < before < 36 * 4

@@ -220,7 +220,7 @@ class RayModel(Section):
     resources: dict[Name, Number] = {}  # of each worker: custom resources of the cluster
     # the maximum number of trials waiting at a worker
     batch_size: Count = Field(default=50, ge=0, le=10_000)
-    start_timeout_seconds: Seconds = 300.0  # when to report that there is no room for a worker
+    start_timeout_seconds: Seconds = 300.0  # when to report that a worker has not started
 
 
 class Execution(Section):

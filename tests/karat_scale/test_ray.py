@@ -275,7 +275,8 @@ def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed
     cluster.kill_second_node()
     _, talk = process.communicate(timeout=240)
     assert process.returncode == 3, talk
-    assert "worker 1 did not start within 1 min 00 s: no node has room for it (it needs num_cpus 0, there 1)" in talk, talk
+    assert "worker 1 did not start within 1 min 00 s" in talk, talk
+    assert "no node has room for it (it needs num_cpus 0, there 1)" in talk
     assert newest(file).status() == "no_workers"
     before = answered_once(newest(file))
     assert 0 < before < 36 * 4

@@ -97,8 +97,8 @@ class TrialAgent(Protocol):
     """The form in which trials call an agent.
 
     All optional: `source`, where its answers come from, if made elsewhere; kept in `run.json`, with
-    what `source_notes(samples, conditions=…, repetitions=…)`, formerly `told`, returns (`faults`: a
-    sentence that every report shows). `unpriced`, the models whose price is not known: with one of
+    what `source_notes(samples, conditions=…, repetitions=…)` returns (`faults`: a sentence that
+    every report shows). `unpriced`, the models whose price is not known: with one of
     them a budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run
     resumes only with the same ones. `takes`, which parts of a condition reach the agent
     (`system_prompt`, `mcp_servers`, `condition` for its name); None: not known. `shown`: the
@@ -161,7 +161,7 @@ class _Adapter:
         self.versions: Mapping[str, str] = getattr(agent, "versions", {})
         self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
         self.source_notes: Callable[..., Mapping[str, str]] = getattr(
-            agent, "source_notes", getattr(agent, "told", lambda *_, **__: {})
+            agent, "source_notes", lambda *_, **__: {}
         )
         self.takes: Collection[str] | None = getattr(agent, "takes", None)
         self.allow_golden = bool(getattr(agent, "allow_golden", False))

@@ -44,8 +44,8 @@ Pair = tuple[str, str]
 def in_order(clusters: Mapping[str, str | None], seed: int) -> list[list[str]]:
     """The questions in the random order of a run that may stop, those of a cluster together.
 
-    `clusters`: of each question; None: it shares nothing. Leaving some out does not move the
-    others.
+    `clusters`: of each question; None: it shares nothing. Leaving some out moves only what is left
+    of a cluster that then has one question.
     """
 
     def place(name: str) -> bytes:

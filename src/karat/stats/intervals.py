@@ -299,6 +299,8 @@ def too_few_clusters(clusters: int, df: float) -> str | None:
     ('4 clusters: a verdict needs at least 5', None)
     >>> too_few_clusters(9, 2.6)
     '9 clusters of very unequal size count as few: 2.6 degrees of freedom, a verdict needs 4'
+    >>> too_few_clusters(9, 3.99)
+    '9 clusters of very unequal size count as few: 3.9 degrees of freedom, a verdict needs 4'
     """
     if clusters < LEAST_CLUSTERS:
         return (
@@ -307,7 +309,8 @@ def too_few_clusters(clusters: int, df: float) -> str | None:
 
     if df < LEAST_DF:
         unequal = f"{clusters} clusters of very unequal size count as few"
-        return f"{unequal}: {df:.2g} degrees of freedom, a verdict needs {LEAST_DF:g}"
+        shown = math.floor(10 * df) / 10  # rounded up, 3.99 would be the 4 that it lacks
+        return f"{unequal}: {shown:g} degrees of freedom, a verdict needs {LEAST_DF:g}"
 
     return None
 

@@ -312,8 +312,9 @@ def test_means_are_of_few_rows_without_texts():
     assert said({}, **columns) == []
 
 
-def test_a_list_of_texts_is_one_question_which_is_said():
-    found = said({"question": ["q"]}, q=[["Write a poem.", "Now shorter."], ["Only one."], "Plain?"])
+@pytest.mark.parametrize("named", [(), ("question",)])
+def test_a_list_of_texts_is_one_question_which_is_said(named):
+    found = said({"question": ["q"]}, named=named, q=[["Write a poem.", "Now shorter."], ["Only one."], "Plain?"])
     assert found == [
         ("'q' is a list of texts in 2 rows: they are asked together, as one question, even if they are turns of a chat")
     ]

@@ -42,3 +42,24 @@ def test_many_rows_without_a_golden_answer_are_one_fault_even_if_they_share_noth
 
 def test_one_row_without_a_golden_answer_is_its_own_fault(tmp_path):
     assert "line 7: 'expected' is empty; fill it in, or remove the row" in refused(tmp_path, [*ROWS, OFF[0]])
+
+
+@pytest.mark.parametrize(
+    ("mark", "value", "others"),
+    [("answerable", False, True), ("is_impossible", True, False), ("unanswerable", "yes", "no")],
+)
+@pytest.mark.parametrize("lacking", [{}, {"expected": None}])
+def test_rows_that_are_marked_as_unanswerable_are_meant(tmp_path, mark, value, others, lacking):
+    rows = [{**row, mark: others} for row in ROWS]
+    rows.append({"question": "Who is nobody?", "type": "fact", mark: value, **lacking})
+    said = refused(tmp_path, rows)
+    assert f"dataset.empty: 'expected' is empty in 1 line that '{mark}' marks as having no answer (line 7)" in said
+    assert "write `empty: declines`" in said
+    assert "skip: unreadable" not in said
+
+
+def test_a_row_that_no_mark_explains_is_a_fault_of_its_own(tmp_path):
+    rows = [{**row, "answerable": True} for row in ROWS]
+    said = refused(tmp_path, [*rows, {"question": "Who is nobody?", "answerable": False}, {"question": "And you?"}])
+    assert "line 8: has no 'expected'" in said
+    assert "dataset.skip: unreadable" in said

@@ -262,7 +262,11 @@ def test_a_question_that_stands_twice_is_named(tmp_path):
 
 def test_a_question_that_stands_twice_with_other_golden_answers_is_counted(tmp_path):
     rows = [{"question": "A?", "answer": "x"}, {"question": "A?", "answer": "X "}, {"question": "a? ", "answer": "y"}]
-    assert load(tmp_path, rows).warnings[1:] == ("asked again with another golden answer: 1 of them ('2')",)
+    (said,) = load(tmp_path, rows).warnings[1:]
+    assert said == (
+        "asked again with another golden answer: 1 of them ('2'), such as '0' with 'x' and '2' with 'y': an answer "
+        "that fits one fails the other; `karat check --lint FILE` lists all"
+    )
 
 
 def test_unreadable_rows_are_left_out_only_if_asked(tmp_path):

@@ -281,3 +281,48 @@ def test_aliases_beside_a_golden_answer_are_right_too(tmp_path):
     assert "aliases" not in samples[0].metadata
     named = load(written(tmp_path, rows), roles={"question": "question", "golden": "answer"}).samples
     assert named[0].turns[0].detail == {}
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"chunk_id": ["a", "b", "c", "d"], "text": SAID}, "holds documents ('text') to be searched (a corpus)"),
+        ({"title": ASKED, "content": [f"{text} And more." * 30 for text in SAID]}, "holds documents ('content')"),
+        ({"name": ["a", "b", "c", "d"], "description": SAID, "parameters": [{"x": 1}] * 4}, "holds the tools"),
+        ({"thought": SAID, "action": ["go"] * 4, "observation": SAID}, "holds the steps of an agent's run"),
+        ({"check": ASKED, "weight": [1, 2, 1, 2]}, "holds a rubric for a judge"),
+        ({"name": SAID, "template": ["Answer {q}.", "Grade {a}.", "Say {q}.", "Do {x}."]}, "templates of prompts"),
+        ({"model": ["a", "b", "c", "d"], "accuracy": [1, 2, 3, 4], "f1": [1, 2, 3, 4]}, "numbers for each 'model'"),
+        ({"level": ["INFO"] * 4, "message": SAID, "time": ["1", "2", "3", "4"]}, "holds the lines of a program's log"),
+    ],
+)
+def test_files_of_another_sort_are_named_and_may_be_asked_all_the_same(tmp_path, columns, said):
+    path = written(tmp_path, table(**columns))
+    assert said in refused(path)
+    assert "and no questions: give the file with the questions; if its rows are asked all the same" in refused(path)
+    asked = next(name for name, values in columns.items() if values[0] in (*SAID, *ASKED) or name == "model")
+    assert len(load(path, roles={"question": asked, "golden": None}).samples) == 4
+
+
+def test_long_texts_with_labels_may_be_asked(tmp_path):
+    texts = [f"{text} And more." * 30 for text in SAID]
+    rows = table(text=texts, mood=["good", "bad", "good", "bad"], rating=["low", "high", "low", "high"])
+    assert "roles: {question: text, golden: " in refused(written(tmp_path, rows))
+
+
+@pytest.mark.parametrize("text", ["Your question here", "example query", "пример запрос", "<question>"])
+def test_a_file_that_has_yet_to_be_filled_is_said(tmp_path, text):
+    path = written(tmp_path, [{"question": text, "answer": "x"}])
+    assert f"no questions yet, it seems, but an example to be replaced in each row: '{text}'" in load(path).warnings
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "shown"),
+    [
+        ("kind", ["plain", "follow-up", "plain", "plain"], "'kind' is follow-up in 1 of 4 rows"),
+        ("is_follow_up", [False, True, True, False], "'is_follow_up' is True in 2 of 4 rows"),
+    ],
+)
+def test_questions_that_refer_to_the_row_before_are_said(tmp_path, column, values, shown):
+    warnings = load(written(tmp_path, table(question=ASKED, answer=SAID, **{column: values}))).warnings
+    assert [warning for warning in warnings if warning.startswith(f"{shown}: if these questions refer")]

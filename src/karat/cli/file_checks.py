@@ -21,7 +21,7 @@ from karat.documents.understood import Understood
 from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import OUTPUT_FORMAT, clean, plural
 
-_OF_DATASETS = {".txt", ".md", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
+_MAY_BE_EITHER = {".json", ".yaml", ".yml", ""}
 _OF_EXPERIMENTS = ("agent", "conditions", "dataset", "execution")
 
 
@@ -54,11 +54,8 @@ def check_file(
             return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
 
     ending = source.file.suffix.lower()
-    if ending in _OF_DATASETS or source.file.name.lower().endswith(".gz"):
-        is_dataset = True
-    elif ending not in (".json", ".yaml", ".yml") or not source.file.is_file():
-        is_dataset = False
-    else:
+    is_dataset = ending not in _MAY_BE_EITHER or source.file.name.lower().endswith(".gz")
+    if not is_dataset and ending and source.file.is_file():
         is_dataset = not has_key(source.file, _OF_EXPERIMENTS)
 
     if is_dataset:

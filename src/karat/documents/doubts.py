@@ -58,6 +58,9 @@ _NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
 _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
+_FOLLOWS = re.compile(
+    r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮", re.IGNORECASE
+)
 _PROPERTIES = word_set(
     """distance length len tokens count position rank entropy size words chars characters lines
     density curvature ratio age year temperature threshold depth step turn run idx round"""
@@ -108,7 +111,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
     """A sentence for each doubt, for people.
 
-    `named`: roles that the user has decided, which are not doubted.
+    `named`: roles that the user has decided, which are not doubted; that lists are joined is said
+    all the same.
     """
     found: list[str] = []
     for role, of_role in _DOUBTS.items():
@@ -116,6 +120,7 @@ def doubts(seen: Seen, *, named: Collection[Role] = ()) -> list[str]:
             for doubt in of_role:
                 found += doubt(seen)
 
+    found += _lists(seen)
     empty = []
     for path, column in seen.columns.items():
         named_so = Meaning("golden") in meanings(path) or Meaning("answer") in meanings(path)
@@ -228,6 +233,25 @@ def _lists(seen: Seen) -> Iterator[str]:
             yield (
                 f"'{column.path}' is a list of texts in {rows}: they are asked together, as one "
                 "question, even if they are turns of a chat"
+            )
+
+
+def _follow_ups(seen: Seen) -> Iterator[str]:
+    """Questions that another column calls a continuation of those before."""
+    used = {path for paths in seen.roles.values() for path in paths}
+    for path, column in seen.columns.items():
+        if path in used or "." in path:
+            continue
+        texts = seen.texts(path)
+        if _FOLLOWS.search(path.replace("_", " ")):
+            follows = [text for text in texts if text.casefold() in ("true", "yes", "1")]
+        else:
+            follows = [text for text in texts if _FOLLOWS.search(text) and len(text) <= _SHORT]
+        if 0 < len(follows) < column.rows:
+            yield (
+                f"'{path}' is {excerpt(follows[0], _SHOWN)} in {len(follows)} of {column.rows} "
+                "rows: if these questions refer to the row before, they cannot be answered by "
+                "themselves, as they are asked"
             )
 
 
@@ -394,7 +418,7 @@ def _in_words(texts: Sequence[str]) -> bool:
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
     "golden": (_among_others, _labels, _instructions, _absent),
-    "question": (_codes, _lists, _summaries),
+    "question": (_codes, _follow_ups, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),
 }

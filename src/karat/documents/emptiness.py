@@ -6,12 +6,20 @@ from collections import Counter
 from collections.abc import Mapping
 
 from karat.documents.columns import Row, cell, is_empty
+from karat.documents.names import joined, word_set
 from karat.documents.row_list import Rows
 from karat.formats import count, excerpt, plural, some_of
 
 _FEW_VALUES = 12  # a column with more does not say what kind of row it is
 _FEW = 3
 _SHOWN = 24  # characters of a value
+_HAS_AN_ANSWER = word_set("answerable isanswerable hasanswer hasgroundtruth inscope isinscope")
+_HAS_NONE = word_set(
+    """unanswerable isunanswerable impossible isimpossible outofscope isoutofscope noanswer
+    shoulddecline mustdecline shouldrefuse mustrefuse shouldabstain mustabstain expectabstain
+    expectrefusal expectdecline"""
+)
+_YES, _NO = word_set("true yes 1"), word_set("false no 0")
 
 
 def emptiness(rows: Rows, path: str) -> str | None:
@@ -37,6 +45,25 @@ def emptiness(rows: Rows, path: str) -> str | None:
     if not in_common and len(empty) <= _FEW:
         return None
     return sentence + in_common
+
+
+def unanswerable(rows: Rows, path: str) -> tuple[str, set[int]] | None:
+    """The column that marks rows without an answer as having none, and the numbers of the rows in
+    which `path` is empty and it says so; None: there is no such column.
+    """
+    marked: dict[str, set[int]] = {}
+    for number, row in rows.rows:
+        if not is_empty(cell(row, path)):
+            continue
+        for name, value in row.items():
+            said = str(value).strip().casefold()
+            has_none = joined(name) in _HAS_NONE and said in _YES
+            if has_none or (joined(name) in _HAS_AN_ANSWER and said in _NO):
+                marked.setdefault(name, set()).add(number)
+
+    if not marked:
+        return None
+    return max(marked.items(), key=lambda found: len(found[1]))
 
 
 def _shared_value(empty: list[Row], filled: list[Row]) -> str:

@@ -23,6 +23,7 @@ from karat.documents.columns import Row
 from karat.documents.csv_rows import LONGEST_LINE, NO_TEXT, read_csv
 from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.nodes import Node, plain, walk
+from karat.documents.other_documents import known_document
 from karat.documents.reader import Limits, parse
 from karat.documents.row_list import MOST_FAULTS, Rows, TooManyFaults, bad, in_order
 from karat.documents.storable import Unfit, constant, finite, impossible, integer, why_unfit
@@ -480,8 +481,9 @@ def _list_in(
         rows.notes.append(f"rows: the list '{name}'")
         return tables[name], name
 
-    if not tables:
-        raise bad(path, "file", _what_it_is(document))
+    held = known_document(document, tables)
+    if held is not None or not tables:
+        raise bad(path, "file", held or _what_it_is(document))
     likely = best_of(tables, results=within.results)
     if within.results:
         items, lists = _of_several(tables, likely)
@@ -624,6 +626,20 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
 _ENDLESS = (math.inf, -math.inf)
 
 
+def _xml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
+    from karat.documents.xml_rows import read_xml
+
+    rows.unit = "item"
+    try:
+        document = read_xml(_text(path, data))
+    except ValueError as error:
+        raise bad(path, "file", str(error)) from None
+
+    items, _ = _list_in(rows, path, document, within)
+    for number, row in enumerate(items, start=1):
+        _add_item(rows, number, row)
+
+
 def has_key(path: Path, names: Iterable[str]) -> bool:
     """Whether a YAML file begins a line with one of these keys, in its first 64 KB."""
     key = re.compile(rf"^[\"']?(?:{'|'.join(names)})[\"']?[ \t]*:".encode(), re.MULTILINE)
@@ -695,6 +711,7 @@ FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
     ".tsv": partial(read_csv, delimiter="\t"),
     ".yaml": _yaml,
     ".yml": _yaml,
+    ".xml": _xml,
     ".xlsx": _workbook,
     ".parquet": _parquet,
     ".txt": _transcript,
@@ -702,7 +719,7 @@ FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
 }
 # on the Hub, a text is a notice
 _OF_TABLES = [ending for ending, read in FORMATS.items() if read is not _transcript]
-_NESTED = {".json": _json_list, ".yaml": _yaml, ".yml": _yaml}
+_NESTED = {".json": _json_list, ".yaml": _yaml, ".yml": _yaml, ".xml": _xml}
 _PACKED = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
 
@@ -725,6 +742,8 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
 
 def _refuse_without_rows(path: Path, data: bytes) -> None:
     """Raises BadDataset that says what a file without rows is instead."""
+    if path.suffix.lower() == ".xml":
+        return
     for start, what in _NO_ROWS.items():
         if data.lstrip()[: len(start)].lower() == start:
             raise bad(path, "file", what)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat import setups
 from karat.documents.answers import hint, key_of
 from karat.documents.columns import LOOKED_AT
-from karat.documents.emptiness import emptiness
+from karat.documents.emptiness import emptiness, unanswerable
 from karat.documents.hub import shown
 from karat.documents.names import Known
 from karat.documents.row_list import Rows
@@ -148,13 +148,10 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
-            golden = self._reader.reading.one("golden") if self._reader is not None else None
-            some_lack_it = len(samples) > 0 and any(
-                fault.message.startswith(f"has no '{golden}'") for fault in faults
-            )
-            besides = _OR_DECLINES if some_lack_it or self._without_golden(faults) else ""
+            lacking = self._lacking_golden(faults) if len(samples) > 0 else []
+            besides = _OR_DECLINES if lacking or self._without_golden(faults) else ""
             if not skip:
-                faults = self._as_one(faults)
+                faults = self._as_one(self._as_meant(faults, lacking))
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
@@ -208,6 +205,37 @@ class Golden(Kind):
             place=of_empty[0].place, message=f"{said}; fill it in, or leave these rows out"
         )
         return [whole, *(fault for fault in faults if fault not in of_empty)]
+
+    def _as_meant(self, faults: list[Fault], lacking: Sequence[Fault]) -> list[Fault]:
+        """The faults, those of rows that the file marks as without an answer as one: they are no
+        rows to leave out.
+        """
+        if self._reader is None or not lacking:
+            return faults
+        golden = self._reader.reading.one("golden") or ""
+        found = unanswerable(self._reader.rows, golden)
+        if found is None:
+            return faults
+        mark, numbers = found
+        places = {f"{self._reader.rows.unit} {number}" for number in numbers}
+        if not all(fault.place in places for fault in lacking):
+            return faults
+        message = (
+            f"'{golden}' is empty in {plural(len(lacking), self._reader.rows.unit)} that '{mark}' "
+            f"marks as having no answer ({some_of([fault.place for fault in lacking])}): it is "
+            "right to decline there, so write `empty: declines` below `dataset`"
+        )
+        meant = Fault(place="dataset.empty", message=message)
+        return [meant, *(fault for fault in faults if fault not in lacking)]
+
+    def _lacking_golden(self, faults: Sequence[Fault]) -> list[Fault]:
+        """The faults of rows without a golden answer, whether or not they have its key."""
+        if self._reader is None:
+            return []
+        golden = self._reader.reading.one("golden") or ""
+        absent = f"has no '{golden}'"
+        of_absent = [fault for fault in faults if fault.message.startswith(absent)]
+        return [*self._without_golden(faults), *of_absent]
 
     def _without_golden(self, faults: Sequence[Fault]) -> list[Fault]:
         """The faults of rows without a golden answer."""

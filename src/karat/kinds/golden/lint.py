@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from karat.formats import excerpt, plural, some_of
@@ -28,6 +29,7 @@ _FEW = 3
 """So many questions with one answer are worth a look: an answer that fits many questions is often a
 placeholder.
 """
+_EXAMPLE = 40  # characters of a golden answer in a sentence
 _SHORT = 24  # characters: `yes`, `42` and `Paris` rightly answer many questions
 
 
@@ -67,12 +69,9 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
             f"{plural(len(pairs), 'question')} asked twice, counted as one: {some_of(pairs)}"
         )
         found = _repeated(samples, repeated)
-        differing = [names[place] for reason, place, _ in found if reason == "contradicts"]
+        differing = {place: said for reason, place, said in found if reason == "contradicts"}
         if differing:
-            sentences.append(
-                f"asked again with another golden answer: {len(differing)} of them "
-                f"({some_of(differing)})"
-            )
+            sentences.append(_contradicting(names, differing))
 
     goldens = []
     bare = 0
@@ -96,6 +95,22 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
         )
 
     return sentences
+
+
+def _contradicting(names: Sequence[str], differing: Mapping[int, Mapping[str, Any]]) -> str:
+    """How many repeated questions have another golden answer, and one of them with both."""
+    listed = some_of([names[place] for place in differing])
+    examples = []
+    for place, said in differing.items():
+        there, here = (excerpt(said[key], _EXAMPLE) for key in ("there", "answer"))
+        shown = f"'{excerpt(said['id'], 24)}' with '{there}' and {names[place]} with '{here}'"
+        examples.append((there == here, shown))  # long ones may begin alike
+
+    _, example = min(examples, key=itemgetter(0))
+    return (
+        f"asked again with another golden answer: {len(differing)} of them ({listed}), such as "
+        f"{example}: an answer that fits one fails the other; `karat check --lint FILE` lists all"
+    )
 
 
 _RULE = re.compile(

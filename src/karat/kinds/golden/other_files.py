@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+
+import msgspec
 
 from karat.documents.columns import Column, paths_in
 from karat.documents.names import (
@@ -25,6 +28,87 @@ _CALLED = word_set("tool toolname function functionname")
 _GIVEN = word_set("params parameters arguments args kwargs toolinput toolargs")
 
 
+class _Sort(msgspec.Struct, frozen=True):
+    """A sort of file without questions: what it holds, and a name of each column that shows it."""
+
+    holds: str
+    columns: tuple[frozenset[str], ...]
+
+
+_SORTS = (
+    _Sort(
+        "holds the tools that an agent may call",
+        (
+            word_set("parameters inputschema functionparameters functioninputschema argsschema"),
+            word_set("description functiondescription"),
+        ),
+    ),
+    _Sort(
+        "holds the steps of an agent's run",
+        (
+            word_set("thought thoughts reasoning"),
+            word_set("action actions tool toolname toolcall toolcalls"),
+            word_set("observation observations actioninput toolinput toolresult"),
+        ),
+    ),
+    _Sort("holds the spans of a trace", (word_set("traceid"), word_set("spanid"))),
+    _Sort(
+        "holds a rubric for a judge (rules for each question go into a column `criteria` of its "
+        "file)",
+        (
+            word_set("criterion criteria check rubric rubrics dimension aspect name description"),
+            word_set(
+                """scale levels scoring scoringguide scoringrubric anchors rubriclevels scorelevels
+                gradingscale"""
+            ),
+        ),
+    ),
+    _Sort(
+        "holds a rubric for a judge (rules for each question go into a column `criteria` of its "
+        "file)",
+        (word_set("criterion check dimension aspect"), word_set("weight maxscore maxpoints")),
+    ),
+    _Sort("holds the cells of a notebook", (word_set("celltype"), word_set("source"))),
+    _Sort("holds the results of tests of code", (word_set("nodeid"), word_set("outcome"))),
+    _Sort(
+        "holds a graph's edges",
+        (
+            word_set("subject head"),
+            word_set("predicate relation relationship"),
+            word_set("object tail"),
+        ),
+    ),
+    _Sort(
+        "holds the lines of a program's log",
+        (
+            word_set("level loglevel severity levelname"),
+            word_set("message msg"),
+            word_set("timestamp time datetime asctime"),
+        ),
+    ),
+    _Sort(
+        "holds a catalogue of goods",
+        (word_set("sku price"), word_set("name title productname"), word_set("description")),
+    ),
+    _Sort(
+        "holds the tables of a database",
+        (word_set("columns fields"), word_set("name table tablename")),
+    ),
+)
+_MARKED = word_set(
+    """embedding embeddings vector chunkid passageid pagecontent textcontent chunkindex
+    chunktext"""
+)
+"""Names of columns that documents have which are to be searched."""
+_TEXTS = word_set(
+    """text content pagecontent textcontent chunktext passage chunk body document contents
+    passagetext"""
+)
+_LONG = 300  # characters: more than questions have, in the mean
+_ASKS = re.compile(r"[?？؟]\W*$|^\W*[¿]")
+_FIELD = re.compile(r"\{\{?\s*\w+\s*\}?\}")
+
+
 def no_questions(columns: Mapping[str, Column]) -> str | None:
     """What a file without questions holds instead; None: nothing known."""
     names = {"".join(words_of(path)) for path in columns}
@@ -36,6 +120,14 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
         return "says which documents are relevant to a question (qrels): give the questions' file"
     if len(filled) > 1 and all(column.is_numeric for column in filled.values()):
         return f"holds nothing but numbers ({len(filled)} columns), and no questions"
+    sort = _sort_of(filled, names)
+    if sort is not None:
+        tops = ", ".join(path for path in columns if "." not in path)
+        return (
+            f"{sort}, it seems, and no questions: give the file with the questions; if its rows "
+            f"are asked all the same, name the columns: roles: {{question: …, golden: …}} "
+            f"(columns: {tops})"
+        )
     asked = with_role(paths_in(columns), "question", "golden", "messages")
     called = [path for path in filled if joined(path) in _CALLED]
     given = [path for path in filled if joined(path) in _GIVEN and "." not in path]
@@ -45,6 +137,74 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
             "write what a user asks, and the tools that must be called as `expected_tools`"
         )
     return None
+
+
+def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
+    """What rows hold in which no column is surely a question or what is expected; None: unknown."""
+    surely = with_role(paths_in(columns), "question", "messages")
+    expected = [path for path in with_role(paths_in(columns), "golden") if joined(path) in _RIGHT]
+    if surely or expected:
+        return None
+    texts = {path: column for path, column in columns.items() if column.is_text}
+    templates = [path for path, column in texts.items() if _most(column, _FIELD)]
+    if templates:
+        return f"holds templates of prompts ('{templates[0]}')"
+    for sort in _SORTS:
+        if all(not one_of.isdisjoint(names) for one_of in sort.columns):
+            return sort.holds
+    documents = [path for path in texts if joined(path) in _TEXTS]
+    marked = not _MARKED.isdisjoint(names) or {"id", "title", "text"} == {*names}
+    for path in documents:
+        column = texts[path]
+        others = [other for other in paths_in(columns) if not _is_about(other) and other != path]
+        long = column.mean_length >= _LONG or not _DOCUMENT_IDS.isdisjoint(names)
+        if not _most(column, _ASKS) and (marked or (long and not others)):
+            return f"holds documents ('{path}') to be searched (a corpus)"
+
+    of_what = with_role(paths_in(columns), "model", "condition", "repetition")
+    numbers = [path for path, column in columns.items() if column.is_numeric]
+    if of_what and not texts.keys() - of_what and len(numbers) > 1:
+        return f"holds numbers for each '{of_what[0]}', such as means"
+    return None
+
+
+_RIGHT = word_set(
+    """golden gold expected groundtruth answerkey goldanswer goldenanswer correctanswer target
+    expectedanswer expectedoutput expectedresponse expectedresult"""
+)
+
+
+def _is_about(path: str) -> bool:
+    """Whether a column says which document a row is, and not what is to be found of it."""
+    if joined(path) in _MAY_BE_RIGHT:
+        return False
+    return bool({meaning.role for meaning in meanings(path)} & _ABOUT) or joined(path) in _IDS
+
+
+_ABOUT = frozenset({"id", "cluster", "context", "metadata", "started"})
+_IDS = _DOCUMENT_IDS | word_set("url link title subtitle author uri path")
+_MAY_BE_RIGHT = word_set("category categories type level tag tags")
+
+
+def _most(column: Column, pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern is in most texts of a column."""
+    found = sum(pattern.search(value) is not None for value in column.values)
+    return 2 * found > len(column.values)
+
+
+_PLACEHOLDER = re.compile(
+    r"\W*(?:(?:an?|the|my|your|some) )?(?:(?:example|sample|placeholder|dummy) "
+    r"(?:question|query|prompt|input)s?|(?:question|query|prompt) (?:goes )?here|your question.*"
+    r"|placeholder|todo|tbd|\.\.\.|…|lorem ipsum.*|<[^<>]*>|пример (?:запроса?|вопроса?)"
+    r"|(?:exemple|ejemplo|exemplo) de .{0,20}|beispielfrage|示例问题|问题示例|例)\W*\d*",
+    re.IGNORECASE,
+)
+
+
+def placeholder(row: Mapping[str, object]) -> str | None:
+    """The text in a row that stands for one yet to be written; None: there is none."""
+    texts = (value for value in row.values() if isinstance(value, str))
+    return next((text for text in texts if _PLACEHOLDER.fullmatch(text.strip())), None)
 
 
 def graded_documents(column: Column) -> list[str]:

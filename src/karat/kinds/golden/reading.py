@@ -24,7 +24,7 @@ from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import plural, some_of, text_of
 from karat.kinds.golden import criteria
-from karat.kinds.golden.other_files import graded_documents, no_questions
+from karat.kinds.golden.other_files import graded_documents, no_questions, placeholder
 from karat.layouts import laid_out, unasked
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
@@ -37,6 +37,7 @@ EMPTY = "'{}' is empty; fill it in, or remove the row"
 """What is wrong with a row without a question, a golden answer or an id."""
 DECLINES = "There is no answer: it is right to say so, or to decline."
 """The golden answer of a row that has none because it is right to decline."""
+_FEW_ROWS = 3  # of a file that has yet to be filled
 BLOCK = 64
 """Rows that are read at once."""
 _SHORT_FORMS: Mapping[str, Role] = {
@@ -77,6 +78,12 @@ class RowReader:
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
+        placeholders = [*filter(None, map(placeholder, self._first))]
+        if placeholders and len(placeholders) == rows.count <= _FEW_ROWS:
+            self.notes.append(
+                f"no questions yet, it seems, but an example to be replaced in each row: "
+                f"'{placeholders[0]}'"
+            )
         named = _named(options)
         self._named = named
         self._missing_columns(named)

@@ -1,0 +1,59 @@
+"""Documents in JSON or YAML that are known by their keys, and hold no rows of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karat.documents.names import Meaning, meanings
+
+_KNOWN = (
+    (("openapi", "paths"), "describes an API (OpenAPI)"),
+    (("swagger", "paths"), "describes an API (Swagger)"),
+    (("cells", "nbformat"), "is a notebook (Jupyter)"),
+    (("$schema", "properties"), "describes how rows look (a JSON schema)"),
+    (("mcpServers",), "is a configuration of MCP servers"),
+    (("compilerOptions",), "is a configuration of a compiler"),
+    (("name", "version", "dependencies"), "describes a package and what it needs"),
+    (("name", "version", "scripts"), "describes a package and its commands"),
+    (("features", "type"), "holds places on a map (GeoJSON)"),
+    (("images", "annotations"), "holds labels of images"),
+    (("jobs", "on"), "is a workflow of GitHub Actions"),
+)
+"""Keys at the top of a document → what it is, as the end of a sentence."""
+
+
+def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | None:
+    """What a document without questions is, as the end of a sentence; None: unknown, or one of its
+    `tables` has questions.
+    """
+    if not isinstance(document, Mapping):
+        return None
+    for rows in tables.values():
+        first = rows[0] if rows else None
+        if isinstance(first, Mapping) and any(map(_asks, first)):
+            return None
+
+    for keys, what in _KNOWN:
+        if {*keys} <= {*document}:
+            return f"{what}, and holds no questions"
+    parts = document.values()
+    if not tables and len(parts) > 1 and all(map(_are_texts, parts)):
+        shared = set[str].intersection(*map(set, parts))
+        if all(2 * len(shared) > len(value) for value in parts):
+            return "holds the same texts in several languages or versions, and no questions"
+    return None
+
+
+def _asks(key: str) -> bool:
+    """Whether a column is a question by its name."""
+    return any(meaning.role == "question" for meaning in meanings(key) if not meaning.weak)
+
+
+def _are_texts(value: object) -> bool:
+    """Whether a value is an object of texts by their names."""
+    if not isinstance(value, Mapping) or not value:
+        return False
+    if any(Meaning(role) in meanings(key) for key in value for role in ("question", "golden")):
+        return False
+    return all(isinstance(text, str) for text in value.values())

@@ -60,7 +60,7 @@ CRITERION_TYPES = (
     "is-json",  # the whole answer, or its code fence; `text`: "" or a JSON schema
     "contains-json",  # the same, of one of the objects or lists in the answer
     "url",  # the answer contains this address, however it is written
-    "tool",  # the agent called this tool: NAME, SERVER.NAME or SERVER.*
+    "tool",  # the agent called a tool of the lines: NAME, SERVER.NAME, SERVER.* or * (any)
     "max-seconds",  # the answer took at most so long
     "max-dollars",  # the answer cost at most so much
 )

@@ -67,6 +67,41 @@ def load(path: Path, rows: list[dict[str, Any]], **options: Any) -> Dataset:
         ),
         ("criteria", {"type": "latency", "threshold": 5000}, [Criterion(text="5", type="max-seconds")]),
         ("criteria", {"type": "is-json"}, [Criterion(text="", type="is-json")]),
+        ("criteria", {"refund": {"low": 20, "currency": "EUR"}, "polite": True, "late": None}, [
+            Criterion(text="refund: low: 20; currency: EUR"), Criterion(text="polite: yes"),
+        ]),
+        ("expected", {"tool": "search", "must_not_mention": ["tea"]}, [
+            Criterion(text="search", type="tool"), Criterion(text="tea", type="not-icontains"),
+        ]),
+        ("criteria", {"type": "words", "any_of": ["tea", "cake"], "all_of": ["jam"], "none_of": ["salt"]}, [
+            Criterion(text="tea\ncake", type="icontains-any"), Criterion(text="jam", type="icontains"),
+            Criterion(text="salt", type="not-icontains"),
+        ]),
+        ("criteria", {"any_of": [{"colour": "red", "size": 3}, {"colour": "blue"}]}, [
+            Criterion(text="one of these: colour: red; size: 3; or colour: blue"),
+        ]),
+        ("criteria", [{"name": "sum", "value": 5.0, "tolerance": 0.01, "weight": 2}], [
+            Criterion(text="name: sum; value: 5.0; tolerance: 0.01", weight=2.0),
+        ]),
+        ("criteria", ["It is free.", ["It is red.", "It is blue."]], [
+            Criterion(text="It is free."), Criterion(text="one of these: It is red.; or It is blue."),
+        ]),
+        ("expected_total", 0.9999, [Criterion(text="expected_total: 0.9999")]),
+        ("must_mention", [2.03, 7], [Criterion(text="2.03", type="icontains"), Criterion(text="7", type="icontains")]),
+        ("must_mention", "['tea', 'cake']", [
+            Criterion(text="tea", type="icontains"), Criterion(text="cake", type="icontains"),
+        ]),
+        ("must_mention", "tea, 1,000 cakes", [
+            Criterion(text="tea", type="icontains"), Criterion(text="1,000 cakes", type="icontains"),
+        ]),
+        ("must_mention", "tea, which is free for all who come in time", [
+            Criterion(text="tea, which is free for all who come in time", type="icontains"),
+        ]),
+        ("expected_tools", "find,send", [Criterion(text="find", type="tool"), Criterion(text="send", type="tool")]),
+        ("expected_tools", ["find", ["send", "post"]], [
+            Criterion(text="find", type="tool"), Criterion(text="send\npost", type="tool"),
+        ]),
+        ("expected_tool_sequence", [{"tool": "find", "args": {"a": 1}}], [Criterion(text="find", type="tool")]),
     ],
 )  # fmt: skip
 def test_a_cell_states_criteria(column: str, cell: object, expected: list[Criterion]) -> None:
@@ -76,7 +111,7 @@ def test_a_cell_states_criteria(column: str, cell: object, expected: list[Criter
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ([3, "a"], "'criteria'[0] must be a text or an object with `text`, got 3"),
+        ([{"type": "regex", "value": "("}, "a"], "'criteria'[0] is not a regular expression: missing ), unterminated"),
         ({"weight": 2}, "'criteria' has no text (`judge` needs one)"),
         ({"text": "a", "type": "contain"}, "'criteria' has the unknown type 'contain' (did you mean 'contains'?)"),
         ({"text": "a", "weight": "heavy"}, "'criteria' has the weight 'heavy', expected a number from -1e6 to 1e6"),
@@ -166,14 +201,14 @@ def test_named_columns_alone_are_taken(tmp_path: Path) -> None:
 
 def test_every_fault_names_its_row(tmp_path: Path) -> None:
     rows = [
-        {"question": "q", "criteria": [4]},
+        {"question": "q", "criteria": [{"points": 2}]},
         {"question": "r", "criteria": []},
         {"question": "s", "criteria": ["a", {"type": "is-xml"}]},
     ]
     with pytest.raises(BadDataset) as raised:
         load(tmp_path / "a.jsonl", rows, criteria_key="criteria")
     assert [(fault.place, fault.message) for fault in raised.value.faults] == [
-        ("line 1", "'criteria' must be a text or an object with `text`, got 4"),
+        ("line 1", "'criteria' has no text (`judge` needs one)"),
         ("line 3", "'criteria'[1] has the unknown type 'is-xml'"),
     ]
     with pytest.raises(BadDataset, match=r"no line has the key 'hold' \(did you mean 'holds'"):
@@ -203,3 +238,31 @@ def test_what_must_not_be_said_is_never_offered_as_the_golden_answer(tmp_path):
     assert "golden: expected_items, criterion: unexpected_items" in str(bad.value)
     assert "golden: unexpected_items" not in str(bad.value)
     assert "unexpected_items: none of: ['b']" in str(bad.value)
+
+
+def test_an_empty_cell_of_tools_is_said_and_may_forbid_them(tmp_path: Path) -> None:
+    rows = [{"question": "q", "expected_tools": ["find"]}, {"question": "r", "expected_tools": None}]
+    silent = load(tmp_path / "a.jsonl", rows)
+    assert "'expected_tools' is empty in 1 of 2 rows, and says nothing there" in silent.warnings[0]
+    forbidding = load(tmp_path / "a.jsonl", rows, empty="no_tool")
+    assert [one.criteria for one in forbidding] == [
+        (Criterion(text="find", type="tool"),),
+        (Criterion(text="*", type="not-tool"),),
+    ]
+
+
+def test_spellings_in_lists_inside_lists_are_terms_in_all_rows(tmp_path: Path) -> None:
+    rows = [{"question": "q", "must": ["tea", ["2", "two"]]}, {"question": "r", "must": ["cake"]}]
+    dataset = load(tmp_path / "a.jsonl", rows, roles={"golden": None, "criterion": "must"})
+    assert [one.criteria for one in dataset] == [
+        (Criterion(text="tea", type="icontains"), Criterion(text="2\ntwo", type="icontains-any")),
+        (Criterion(text="cake", type="icontains"),),
+    ]
+
+
+def test_criteria_that_the_user_names_and_no_scorer_scores_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"question": "q", "answer": "a", "rules": "Is polite."}))
+    options = Golden.Options(roles={"golden": "answer", "criterion": "rules"})
+    dataset = Golden(options).without_criteria().load(path)
+    assert dataset.warnings == ("'rules' is taken as criteria, which no scorer scores: name `criteria`",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -247,25 +247,46 @@ def are_messages(value: Sequence[object]) -> bool:
 
 
 def cell(row: Row, path: str) -> Any:
-    """The value under a path, such as `inputs.question`; a key that contains dots wins."""
+    """The value under a path, such as `inputs.question`; a key that contains dots wins. Of a list
+    of objects, the values of all of them, as a list: `documents.id`, or `documents[].id`.
+    """
     if path in row:
         return row[path]
-    if "." not in path:
+    if "." not in path and "[]" not in path:
         return None
     value: Any = row
-    for key in path.split("."):
-        if not isinstance(value, Mapping):
+    for key in path.replace("[]", "").split("."):
+        if isinstance(value, list):
+            value = [part[key] for part in _objects_in(value) if key in part] or None
+        elif isinstance(value, Mapping):
+            value = value.get(key)
+        else:
             return None
-        value = value.get(key)
 
     return value
 
 
-def columns_of(rows: Iterable[Row]) -> dict[str, Column]:
-    """The columns of a file, and the keys of objects in them as columns of their own."""
+def _objects_in(values: Iterable[object]) -> Iterator[Row]:
+    """The objects in a list, also in lists inside it."""
+    for value in values:
+        if isinstance(value, list):
+            yield from _objects_in(value)
+        elif isinstance(value, Mapping):
+            yield value
+
+
+def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Column]:
+    """The columns of a file, and the keys of objects in them as columns of their own; also the
+    `named` paths that lead into lists.
+    """
     looked_at = list(islice(rows, LOOKED_AT))
     cells: dict[str, dict[int, Any]] = {}
     _gather(cells, enumerate(looked_at))
+    for path in named:
+        found = {at: cell(row, path) for at, row in enumerate(looked_at)}
+        if path not in cells and any(not is_empty(value) for value in found.values()):
+            cells[path] = found
+
     columns = {path: Column(path, rows=len(looked_at)) for path in cells}
     for path, column in columns.items():
         column.add(cells[path].values())

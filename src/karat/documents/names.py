@@ -329,6 +329,8 @@ _BY_END = {
     "judge": word_set("facts points behavior behaviour"),
 }
 """Type of a criterion → last words of names that begin with a demand."""
+_OF_CALLS = word_set("call calls called name names sequence sequences used chain order list")
+"""Last words of names of the tools that are called: `expected_tool_sequence`."""
 _CHOICE_STEMS = word_set(
     "choice option opt op ans answer endings ending alternative candidate distractor a b c d e"
 )
@@ -444,7 +446,7 @@ def criterion_type(path: str) -> str | None:
     if "".join(words) in _STATED:
         return "url" if words[-1] in ("url", "urls") else "judge"
     plain = next((kind for kind, ends in _BY_END.items() if words[-1] in ends), None)
-    if words[-2:] in (("tool", "call"), ("tool", "calls"), ("tools", "called")):
+    if words[-1] in _OF_CALLS and {*words[-3:-1]} & {"tool", "tools"}:
         plain = "tool"
     known = {*words}
     demands = words[0] in _CALLS_FOR or (len(words) > 1 and words[-1] in _CONTAINS)

@@ -74,8 +74,9 @@ class Criteria:
     The share is weighted. A judge decides criteria of the type `judge`, all in one call, each with
     its reason. A rule decides the others, about the last reply: `contains` and `icontains` (in any
     case), with `-any` or `-all` of several lines, `starts-with`, `equals`, `regex`, `is-json` and
-    `contains-json` (with a schema), `url` (the answer names it), `tool` (it was called),
-    `max-seconds` and `max-dollars`; with `not-` before it, the opposite must hold.
+    `contains-json` (with a schema), `url` (the answer names it), `tool` (it was called; of
+    several lines, one was), `max-seconds` and `max-dollars`; with `not-` before it, the opposite
+    must hold.
 
     A criterion with a negative weight should not hold, and takes off what it weighs. A criterion
     without a verdict leaves the answer without a score. If a dealbreaker fails, the score is 0. A
@@ -321,7 +322,8 @@ class Criteria:
                 replies = answer.replies
                 called = [one for reply in replies for one in reply.tool_calls]
                 calls = [CalledTool(one.tool, one.server) for one in called]
-                if any(text in call.spellings for call in calls):
+                wanted = text.splitlines()
+                if any({"*", *call.spellings} & {*wanted} for call in calls):
                     return True, ""
                 names = formats.some_of(list(dict.fromkeys(call.name for call in calls)), most=12)
                 return False, f"called: {names}" if calls else "no tool was called"

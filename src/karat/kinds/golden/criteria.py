@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from karat.documents.names import criterion_type
+from karat.documents.cells import as_text, parsed
+from karat.documents.columns import is_empty
+from karat.documents.names import criterion_type, joined, last_part
 from karat.documents.validation import shown
 from karat.errors import did_you_mean
 from karat.records import CRITERION_TYPES, Criterion
@@ -23,6 +24,8 @@ from karat.records import CRITERION_TYPES, Criterion
 NOT = "not-"
 """Before a type: the opposite must hold."""
 
+NO_TOOL = Criterion(text="*", type="not-tool")
+"""That no tool may be called."""
 _VALUE_KEYS = ("text", "value", "criterion", "assertion")
 _TEXT_KEYS = (*_VALUE_KEYS, "description", "fact", "expectation")
 _WEIGHT_KEYS = ("weight", "points")
@@ -53,6 +56,14 @@ _LIMITS = {"latency": ("max-seconds", 0.001), "cost": ("max-dollars", 1.0)}
 _URL = re.compile(r"https?://\S+\Z", re.IGNORECASE)
 _EXPECTED = re.compile(r"__expected\d*\Z")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+")
+_TERM = re.compile(r"(?!.*[.!?。]$)(?:\S+ ){0,4}\S{1,40}")
+"""A word or a few, to find in an answer."""
+_HOW_MANY = {
+    **dict.fromkeys(("any", "anyof", "oneof"), "any"),
+    **dict.fromkeys(("all", "allof"), "all"),
+    **dict.fromkeys(("none", "noneof"), "none"),
+}
+"""Names of lists in an object of criteria → how many of their entries must hold."""
 _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex`
 
 
@@ -62,18 +73,42 @@ def columns_of(columns: Iterable[str]) -> list[str]:
     return [*(column for column in columns if criterion_type(column) is not None), *expected]
 
 
-def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, ...], list[str]]:
+def type_of(column: str, values: Iterable[object]) -> str:
+    """The type of a text in a column that is known to hold criteria: as its name says, or as its
+    cells do.
+
+    A list inside a list is one fact in several spellings, which a comparison of texts finds.
+    """
+    named = criterion_type(column) or criterion_type(f"expect.{last_part(column)}")
+    if named is not None:
+        return named
+    for value in values:
+        for entry in _entries(value, "judge"):
+            if isinstance(entry, list) and _are_terms(entry):
+                return "icontains"
+
+    return "judge"
+
+
+def read(
+    value: object, *, column: str = "criteria", by_default: str | None = None
+) -> tuple[tuple[Criterion, ...], list[str]]:
     """The criteria in a cell, and its faults, each with its place.
 
-    A text is one criterion, several if its lines are a list or if it is a JSON list, or if it has
-    semicolons or bars and is no sentence; in a list, bars part texts of which one suffices, as
-    does one of those in a list inside it. A criterion is a text, or an object with `text` and
-    perhaps `type`, `weight` (or `points`) and `dealbreaker` (or `required`), or an assertion of
-    promptfoo. A text without a type is judged, unless it is an address or the column's name says
+    A text is one criterion, several if its lines are a list or if it is a list in JSON or Python,
+    or if it has semicolons or bars and is no sentence; in a list, bars part texts of which one
+    suffices, as does one of those in a list inside it. A criterion is a text, or an object with
+    `text` and perhaps `type`, `weight` (or `points`) and `dealbreaker` (or `required`), or an
+    assertion of promptfoo. Of another object each key is a criterion; in a list, it is one as a
+    whole. A text without a type is judged, unless it is an address or the column's name says
     otherwise. An empty cell has none.
+
+    `by_default`: the type of a text; None: as the column's name says.
 
     >>> [(one.type, one.text) for one in read(["Says 30 days", "https://a.example/b"])[0]]
     [('judge', 'Says 30 days'), ('url', 'https://a.example/b')]
+    >>> [(one.type, one.text) for one in read({"refund": True, "any_of": ["tea", "cake"]})[0]]
+    [('judge', 'refund: yes'), ('icontains-any', 'tea\\ncake')]
     """
     if _EXPECTED.match(column.strip()):
         if value is None or value == "":
@@ -87,11 +122,11 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
             f"'{column}' has no equivalent in karat ({unlike}); `karat init --from` leaves it out"
         ]
 
-    by_default = criterion_type(column) or "judge"
+    kind = by_default or criterion_type(column) or "judge"
     found: list[Criterion] = []
     wrong: list[str] = []
-    entries = _entries(value, by_default)
-    if by_default.endswith("-any") and all(isinstance(entry, str) for entry in entries):
+    entries = _entries(value, kind)
+    if kind.endswith("-any") and all(isinstance(entry, str) for entry in entries):
         entries = [entries] if entries else []
     several = len(entries) > 1
     for place, entry in enumerate(entries):
@@ -100,30 +135,151 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
         else:
             named = f"'{column}'"
 
-        if isinstance(entry, str):
-            kind = by_default
-            if kind == "judge" and _URL.match(entry.strip()):
-                kind = "url"
-            text = entry
-            if kind == f"{NOT}judge" and len(entry.split()) == 1:
-                kind = f"{NOT}icontains"  # a word, which no judge can take as a rule
-            if "|" in entry and kind.endswith("contains"):
-                kind = f"{kind}-any"
-                text = entry.replace("|", "\n")
-            criteria, why = _of_object({"type": kind, "text": text}, by_default)
-        elif isinstance(entry, list) and by_default.startswith("icontains"):  # alternatives
-            criteria, why = _of_object({"type": "icontains-any", "value": entry}, by_default)
+        if isinstance(entry, list):
+            criteria, why = _of_alternatives(entry, kind)
+        elif isinstance(entry, Mapping) and kind.removeprefix(NOT) != "tool" and _has_parts(entry):
+            criteria, why = _of_parts(entry, kind, apart=not isinstance(value, list))
         elif isinstance(entry, Mapping):
-            given = _of_call(entry) if by_default.endswith("tool") else entry
-            criteria, why = _of_object(given, by_default)
+            given = _of_call(entry) if kind.endswith("tool") else entry
+            criteria, why = _of_object(given, kind)
         else:
-            criteria = []
-            why = [f"must be a text or an object with `text`, got {shown(entry)}"]
+            criteria, why = _of_value(entry, kind, column)
 
         found += criteria
         wrong += [f"{named} {message}" for message in why]
 
     return tuple(found), wrong
+
+
+def unstated(value: object, *, column: str, asked: bool) -> list[str]:
+    """Why a cell is no criterion unless the user says so: a number or a flag alone, or (not if they
+    are `asked`) an object without a text.
+    """
+    if _EXPECTED.match(column.strip()):
+        return []
+    for entry in _entries(value, "judge"):
+        if isinstance(entry, Mapping) and _has_parts(entry) and not asked:
+            if criterion_type(column) != "tool":
+                return [f"'{column}' has no text (`judge` needs one)"]
+        elif not isinstance(entry, (str, list, Mapping)):
+            return [f"'{column}' must be a text or an object with `text`, got {shown(entry)}"]
+
+    return []
+
+
+def _of_value(value: object, kind: str, column: str) -> tuple[list[Criterion], list[str]]:
+    """The criterion that a text or a number is."""
+    if not isinstance(value, str):
+        if kind.endswith("judge"):  # to a judge, a number alone says nothing
+            value = f"{last_part(column)}: {as_text(value)}"
+        return _of_object({"type": kind, "value": value}, kind)
+    if kind == "judge" and _URL.match(value.strip()):
+        kind = "url"
+    if kind == f"{NOT}judge" and len(value.split()) == 1:
+        kind = f"{NOT}icontains"  # a word, which no judge can take as a rule
+    if "|" in value and kind.endswith("contains"):
+        kind = f"{kind}-any"
+        value = value.replace("|", "\n")
+    return _of_object({"type": kind, "text": value}, kind)
+
+
+def _of_alternatives(entries: Sequence[object], kind: str) -> tuple[list[Criterion], list[str]]:
+    """The criterion that one of several entries meets."""
+    if kind.endswith("tool"):
+        entries = [_of_call(entry) if isinstance(entry, Mapping) else entry for entry in entries]
+    texts = []
+    for entry in entries:
+        named = entry.get("text") if isinstance(entry, Mapping) else None
+        texts.append(_as_line(named or entry))
+
+    texts = [*filter(None, texts)]
+    if kind.endswith("contains"):
+        return _of_object({"type": f"{kind}-any", "value": texts}, kind)
+    if kind.endswith("judge") and len(texts) > 1:
+        return _of_object({"type": kind, "text": f"one of these: {'; or '.join(texts)}"}, kind)
+    return _of_object({"type": kind, "text": "\n".join(texts)}, kind)
+
+
+def _as_line(value: object) -> str:
+    """A value as one line: an object as its keys with what they hold."""
+    if isinstance(value, Mapping):
+        parts = [f"{key}: {_as_line(below)}" for key, below in value.items() if below != []]
+        return "; ".join(parts)
+    if isinstance(value, list):
+        return ", ".join(map(_as_line, value))
+    return " ".join((as_text(value) or "").split())
+
+
+def _has_parts(entry: Mapping[str, Any]) -> bool:
+    """Whether an object has no text, nor a type that is known, but other keys."""
+    others = {*entry} - {*_TEXT_KEYS, *_WEIGHT_KEYS, *_DEALBREAKER_KEYS, *_TYPE_KEYS}
+    filled = [key for key in others if not is_empty(entry[key])]
+    stated = _first(entry, _TYPE_KEYS)
+    is_typed = stated is not None and _is_known(_plain_type(str(stated)))
+    has_text = any(isinstance(entry.get(key), str) for key in _TEXT_KEYS)
+    return bool(filled) and not is_typed and not has_text
+
+
+def _of_parts(
+    entry: Mapping[str, Any], kind: str, *, apart: bool
+) -> tuple[list[Criterion], list[str]]:
+    """The criteria of an object: one for each key (`apart`), or one for all keys; and those of a
+    list whose key says how many of it must hold.
+    """
+    found: list[Criterion] = []
+    wrong: list[str] = []
+    counted = any(joined(key) in _HOW_MANY for key in entry)
+    others, kept = {}, {}
+    for key, value in entry.items():
+        many = _HOW_MANY.get(joined(key))
+        named = criterion_type(key) or criterion_type(f"expect.{key}") or "judge"
+        says_type = counted and joined(key) in _TYPE_KEYS
+        if is_empty(value) or says_type:
+            continue
+        if many is not None and isinstance(value, list):
+            criteria, why = _of_list(value, kind, many)
+        elif key in (*_WEIGHT_KEYS, *_DEALBREAKER_KEYS) and isinstance(value, (bool, int, float)):
+            kept[key] = value
+            continue
+        elif apart and named != "judge" and not isinstance(value, bool):
+            criteria, why = read(value, column=key, by_default=named)
+        elif apart:
+            criteria, why = _of_object({"text": f"{key}: {_as_line(value)}"}, kind)
+        else:
+            others[key] = value
+            continue
+
+        found += criteria
+        wrong += why
+
+    if others:
+        criteria, why = _of_object({**kept, "text": _as_line(others)}, kind)
+        found += criteria
+        wrong += why
+    return found, wrong
+
+
+def _of_list(values: list[Any], kind: str, many: str) -> tuple[Iterable[Criterion], list[str]]:
+    """The criteria of a list of which so many must hold: `any`, `all` or `none`."""
+    if kind.endswith("judge") and _are_terms(values):
+        kind = kind.replace("judge", "icontains")
+    if many == "none":
+        kind = f"{NOT}{kind.removeprefix(NOT)}"
+    if many == "any":
+        return _of_alternatives(values, kind)
+    return read(values, by_default=kind)
+
+
+def _are_terms(values: Iterable[object]) -> bool:
+    """Whether a list, also one of lists, holds words to find in an answer, and no sentences."""
+    for value in values:
+        if isinstance(value, list):
+            if not _are_terms(value):
+                return False
+        elif not isinstance(value, (str, int, float)) or not _TERM.fullmatch(str(value).strip()):
+            return False
+
+    return True
 
 
 def _of_call(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -209,15 +365,18 @@ def _entries(value: object, by_default: str) -> list[object]:
     """The single criteria in a cell."""
     if isinstance(value, str):
         text = value.strip()
-        if text.startswith(("[", "{")):
-            with suppress(ValueError, RecursionError):
-                return _entries(json.loads(text), by_default)
+        listed = parsed(text)
+        is_object = isinstance(listed, dict) and any(value is not None for value in listed.values())
+        if isinstance(listed, list) or is_object:
+            return _entries(listed, by_default)
 
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and all(_BULLET.match(line) for line in lines):
             return [_BULLET.sub("", line, count=1) for line in lines]
         if by_default != "judge":
             parts = [part.strip() for line in lines for part in re.split("[;|]", line)]
+            if len(parts) == 1:
+                parts = _comma_list(parts[0], by_default)
             return [part for part in parts if part]
 
         if text:
@@ -229,6 +388,15 @@ def _entries(value: object, by_default: str) -> list[object]:
     if not isinstance(value, list):
         return [value]
     return [entry for entry in value if entry not in (None, "")]
+
+
+def _comma_list(text: str, kind: str) -> list[str]:
+    """The parts of a text that commas part, if these can be names of tools, addresses or terms."""
+    parts = [part.strip() for part in re.split(r",(?!\d{3})", text)]
+    names = kind.removeprefix(NOT) in ("tool", "url")
+    if all(not part or " " not in part if names else _TERM.fullmatch(part) for part in parts):
+        return parts
+    return [text]
 
 
 def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterion], list[str]]:

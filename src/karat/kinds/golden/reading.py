@@ -74,7 +74,9 @@ class RowReader:
         self._needs_golden = needs_golden
         self._criteria_suffice = criteria_suffice
         self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
-        self._columns = columns_of(self._first)
+        named = _named(options)
+        named_paths = [path for paths in named.values() for path in paths]
+        self._columns = columns_of(self._first, named_paths)
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
@@ -84,7 +86,6 @@ class RowReader:
                 f"no questions yet, it seems, but an example to be replaced in each row: "
                 f"'{placeholders[0]}'"
             )
-        named = _named(options)
         self._named = named
         self._missing_columns(named)
         result: Reading | Undecided = Reading(roles=named)
@@ -112,6 +113,8 @@ class RowReader:
             others = [path for path in self._columns if path not in taken]
             self._criteria = self._readable(criteria.columns_of(others))
 
+        self._types = {path: self._type_of(path) for path in self._criteria}
+        self._no_tool = self._without_tool()
         self._aliases = None
         lists = [path for path, column in self._columns.items() if column.lists]
         decided = "golden" in named or options.several is not None
@@ -129,7 +132,7 @@ class RowReader:
             self._decide_values()
             seen = Seen(rows=self._first, columns=self._columns, roles=result.roles)
             self.notes += doubts(seen, named={*named, *_OF_RESULTS})
-            if not criteria_suffice and "criterion" not in named:
+            if not criteria_suffice:
                 self.notes += [
                     f"'{path}' is taken as criteria, which no scorer scores: name `criteria`"
                     for path in self._criteria
@@ -158,7 +161,7 @@ class RowReader:
         for reading in undecided.readings:
             roles = dict(reading.roles)
             if roles.get("criterion"):
-                roles["criterion"] = tuple(self._readable(roles["criterion"]))
+                roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
                 if not roles["criterion"] and not roles.get("golden"):
                     continue
             offered = Reading(roles=roles, unused=reading.unused)
@@ -179,13 +182,20 @@ class RowReader:
         self.faults.append(fault)
         self.readings = tuple(roles_text(reading) for reading in readings)
 
-    def _readable(self, columns: Iterable[str]) -> list[str]:
-        """The columns whose cells can be read as criteria in most rows that have one."""
+    def _readable(self, columns: Iterable[str], *, asked: bool = False) -> list[str]:
+        """The columns whose cells can be read as criteria in most rows that have one; objects
+        without a text only where the user is `asked`.
+        """
         readable = []
         for column in columns:
             values = [cell(row, column) for row in self._first]
             filled = [value for value in values if not is_empty(value)]
-            faults = [criteria.read(value, column=column)[1] for value in filled]
+            kind = self._type_of(column)
+            faults = [criteria.unstated(value, column=column, asked=asked) for value in filled]
+            for place, value in enumerate(filled):
+                if not faults[place]:
+                    faults[place] = criteria.read(value, column=column, by_default=kind)[1]
+
             wrong = [*filter(None, faults)]
             of_promptfoo = column.startswith("__expected")  # written by who knows what is read
             if of_promptfoo or not wrong or 2 * len(wrong) < len(filled):
@@ -194,6 +204,24 @@ class RowReader:
                 self.notes.append(f"not read as criteria: {wrong[0][0]}")
 
         return readable
+
+    def _without_tool(self) -> list[str]:
+        """The columns of tools in which an empty cell says that none may be called."""
+        paths = [path for path, kind in self._types.items() if kind == "tool"]
+        if self._options.empty == "no_tool":
+            return paths
+        for path in paths:
+            empty = sum(is_empty(cell(row, path)) for row in self._first)
+            if 0 < empty < len(self._first):
+                self.notes.append(
+                    f"'{path}' is empty in {empty} of {plural(len(self._first), 'row')}, and says "
+                    "nothing there: if no tool may be called, write `empty: no_tool`"
+                )
+        return []
+
+    def _type_of(self, column: str) -> str:
+        """The type of a text in a column of criteria."""
+        return criteria.type_of(column, (cell(row, column) for row in self._first))
 
     def _unread(self, reading: Reading) -> int:
         """How many of the first rows could not be read with these roles."""
@@ -265,7 +293,8 @@ class RowReader:
         for what, place, path in wanted:
             if path in self._columns or not self.rows.count:
                 continue
-            if any(path in row for _, row in islice(self.rows.rows, LOOKED_AT, None)):
+            later = (row for _, row in islice(self.rows.rows, LOOKED_AT, None))
+            if any(path in row or not is_empty(cell(row, path)) for row in later):
                 continue
             near = hint(what, path, [*self._columns])
             self.faults.append(
@@ -358,7 +387,9 @@ class RowReader:
         question: Taken = {"question": self._question}
         readings = [Reading(roles={**question, "golden": (path,)}) for path in expected]
         if expected:
-            readings.append(Reading(roles={**question, "criterion": expected}))
+            objects = any(self._columns[path].objects for path in expected)
+            place = 0 if objects else len(readings)  # an object is rarely one right text
+            readings.insert(place, Reading(roles={**question, "criterion": expected}))
         readings.append(Reading(roles=question))
         self._ask(Undecided(asked="what is right", readings=tuple(readings)))
 
@@ -409,9 +440,13 @@ class RowReader:
                 given = self._options_of(row)
             stated: tuple[Criterion, ...] = ()
             for path in self._criteria:
-                listed, faults = criteria.read(cell(row, path), column=path)
+                listed, faults = criteria.read(
+                    cell(row, path), column=path, by_default=self._types[path]
+                )
                 stated += listed
                 wrong += faults
+                if path in self._no_tool and is_empty(cell(row, path)):
+                    stated += (criteria.NO_TOOL,)
 
             golden: str | None = None
             detail: JsonObject = {}
@@ -533,7 +568,7 @@ class RowReader:
             if not is_empty(value):
                 text = text_of(value)
                 if label == "criterion":
-                    text = _as_rule(value, path)
+                    text = _as_rule(value, path, self._types[path])
                 parts.append(Part(role=label, text=text, columns=(path,)))
 
         kept: list[str] = []
@@ -555,21 +590,28 @@ class RowReader:
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
 
 
-def _as_rule(value: object, path: str) -> str:
+def _as_rule(value: object, path: str, kind: str) -> str:
     """The criteria in a cell as one text, which says how they must hold."""
-    stated, _ = criteria.read(value, column=path)
-    types = {criterion.type for criterion in stated}
-    texts = "; ".join(criterion.text.replace("\n", " | ") for criterion in stated)
-    if types and all(kind.startswith(criteria.NOT) for kind in types):
-        return f"none of: {texts}"
-    if len(types) == 1 and (rule := _RULES.get(*types)):
-        return f"{rule}: {texts}"
-    if types == {"judge"}:
-        return texts if len(stated) == 1 else f"all of, as a judge sees it: {texts}"
-    return text_of(value)
+    by_type: dict[str, list[str]] = {}
+    stated, _ = criteria.read(value, column=path, by_default=kind)
+    for criterion in stated:
+        rule = criterion.type
+        if rule.startswith(criteria.NOT):
+            rule = "none of"
+        by_type.setdefault(rule, []).append(criterion.text.replace("\n", " | "))
+
+    rules = []
+    for rule, texts in by_type.items():
+        listed = "; ".join(texts)
+        if rule != "judge" or len(texts) > 1:
+            listed = f"{_RULES.get(rule, rule)}: {listed}"
+        rules.append(listed)
+
+    return "; ".join(rules)
 
 
 _RULES = {
+    "judge": "all of, as a judge sees it",
     "icontains": "all of",
     "icontains-any": "one of each",
     "tool": "calls all of the tools",

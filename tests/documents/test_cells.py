@@ -352,7 +352,7 @@ def test_a_golden_answer_may_be_missing_or_unreadable():
         (["x", "y"], "is a list, and its name does not say whether any or all of it is right"),
         ([{"other": "x"}], "is a list of objects: write `several: any` or `several: all`"),
         ({"total": 1}, "is an object"),
-        ([["x", "y"], "z"], "is a list"),
+        ([["x", "y"], "z"], "has lists inside a list, which no text equals: name it `criterion`"),
     ):
         with pytest.raises(Unread) as error:
             golden(value, path="answer", several=None)

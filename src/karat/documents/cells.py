@@ -53,6 +53,8 @@ _ONE_QUOTED = re.compile(r"\s*\[\s*['\"].*\]\s*$", re.DOTALL)
 _TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
 _LABEL_KEYS = ("label", "labels", "key", "letter", "id")
 _RIGHT_KEYS = ("is_correct", "isCorrect", "correct", "is_answer")
+_TERM = re.compile(r"(?:\S+ ){0,4}\S+")
+"""A code, a name or a few words, as lists in one text hold them."""
 _LONGEST_CELL = 200_000  # characters of a list written in a cell
 
 
@@ -172,12 +174,12 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
         value = _messages_in(cell(row, path))
         if path == golden:
             value = without_reply(value)
-        if isinstance(value, Mapping):
-            value = lines_of(value)
-        if isinstance(value, list) and all(isinstance(part, str) for part in value):
-            texts += map(as_text, value)
-        else:
-            texts.append(as_text(value))
+        parts = [value]
+        if isinstance(value, list) and not all(map(speaker_and_text, value)):
+            if not any(isinstance(part, list) for part in value):
+                parts = value
+        for part in parts:
+            texts.append(as_text(lines_of(part) if isinstance(part, Mapping) else part))
 
     return "\n\n".join(text for text in texts if text is not None) or None
 
@@ -442,7 +444,7 @@ def golden(
     the answer, as JSON. Raises Unread.
     """
     of_object = isinstance(value, Mapping)
-    value = _unpacked(value, path)
+    value = _unpacked(value, path, several)
     if value == [] and several == "all":
         return Golden(NOTHING, (NOTHING,))
     if is_empty(value):
@@ -451,15 +453,15 @@ def golden(
         texts = []
         objects = False
         for part in value:
-            key = None
-            if isinstance(part, Mapping):
-                key = next((key for key in _TEXT_KEYS if key in part), None)
+            if isinstance(part, list) and len(part) > 1:
+                raise Unread("has lists inside a list, which no text equals: name it `criterion`")
             written: str | None
-            if isinstance(part, Mapping) and key is None:
-                objects = True
-                written = text_of(part)
+            if isinstance(part, Mapping):
+                key = text_key(part)
+                objects = objects or key is None
+                written = text_of(part) if key is None else as_text(part[key])
             else:
-                written = as_text(part if key is None else part[key])
+                written = as_text(part)
             if written is not None:
                 texts.append(written)
 
@@ -489,6 +491,26 @@ def golden(
     return Golden(text, (text,))
 
 
+def text_key(part: Mapping[str, Any]) -> str | None:
+    """The key with the text of an object in a list of golden answers; None: it is more than a text:
+    a number with its name or its tolerance.
+    """
+    key = next((key for key in _TEXT_KEYS if key in part), None)
+    if key == "value" and len(part) > 1 and not isinstance(part[key], str):
+        return None
+    return key
+
+
+def parts_of(texts: Sequence[str]) -> str | None:
+    """What parts each of some texts into codes or terms, such as a comma; None: nothing does."""
+    for mark in ("\n", "|", ";", ","):
+        parts = [part.strip() for text in texts for part in text.split(mark)]
+        if len(parts) > len(texts) and all(map(_TERM.fullmatch, filter(None, parts))):
+            return mark
+
+    return None
+
+
 def holds_texts(value: object) -> bool:
     """Whether an object is a golden answer with its other spellings, such as `{value, aliases}`."""
     return isinstance(value, Mapping) and _unpacked(value, "") is not value
@@ -506,16 +528,17 @@ def is_undecided_list(value: object, path: str) -> bool:
     value = _unpacked(value, path)
     if not isinstance(value, list):
         return False
-    objects = any(isinstance(part, Mapping) and not {*_TEXT_KEYS} & {*part} for part in value)
+    objects = any(isinstance(part, Mapping) and text_key(part) is None for part in value)
     return objects or sum(not is_empty(part) for part in value) > 1
 
 
-def _unpacked(value: object, path: str) -> object:
+def _unpacked(value: object, path: str, several: Several | None = None) -> object:
     """A list that a cell holds as text; an object of texts and aliases as the list of them."""
     if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
         listed = parsed(value)
         quoted = value.strip()[1:].lstrip()[:1] in ('"', "'")
-        if isinstance(listed, list) and (means_any(path) or (len(listed) == 1 and quoted)):
+        decided = several is not None or means_any(path)
+        if isinstance(listed, list) and (decided or (len(listed) == 1 and quoted)):
             simple = all(isinstance(part, (str, int, float)) for part in listed)
             return listed if simple else value
 

@@ -124,6 +124,9 @@ class RowReader:
         self._distractors = result.roles.get("distractor", ())
         if options.choices == "left_out":
             self._choices = self._distractors = ()
+        self._mark = None
+        if self._golden is not None and self._golden not in self._question:
+            self._mark = self._mark_between(self._golden)
         self._base: int | None = options.choices_from
         says_nothing = self._golden is None and not (self._criteria and criteria_suffice)
         if not self.faults and rows.count and needs_golden and says_nothing:
@@ -330,16 +333,30 @@ class RowReader:
                             f"`choices_from: 0` or `choices_from: 1` below `dataset`",
                         )
                     )
+        elif may_be_list and any(_has_lists(cell(row, golden)) for row in self._first):
+            self.faults.append(
+                Fault(
+                    place="dataset.answer_key",
+                    message=f"'{golden}' has lists inside a list, which no text equals: if one of "
+                    f"the inner ones suffices, write `roles: {{golden: null, criterion: "
+                    f"{_in_yaml(golden)}}}`",
+                )
+            )
         elif (
             self._options.several is None
-            and may_be_list
-            and any(cells.is_undecided_list(cell(row, golden), golden) for row in self._first)
+            and (may_be_list or self._mark is not None)
+            and any(self._is_undecided(row) for row in self._first)
         ):
+            column = self._columns.get(golden)
+            parts = ""
+            if column is not None and self._mark is None:
+                parts = _parts_in(column)
             self.faults.append(
                 Fault(
                     place="dataset.several",
                     message=f"'{golden}' is a list: is any of it right, or must all be there? "
-                    f"Write `several: any` or `several: all` below `dataset`{expects_nothing}",
+                    f"Write `several: any` or `several: all` below `dataset`{parts}"
+                    f"{expects_nothing}",
                 )
             )
         elif empty and self._options.several == "all":
@@ -369,6 +386,35 @@ class RowReader:
             if fields:
                 message += f", e.g. `answer_key: {fields[0]}` (it has: {some_of(fields, most=8)})"
             self.faults.append(Fault(place="dataset.answer_key", message=message))
+
+    def _is_undecided(self, row: Row) -> bool:
+        """Whether the golden answer of a row is several texts, and it is open what that means."""
+        value = self._parted(cell(row, self._golden or ""))
+        return cells.is_undecided_list(value, self._golden or "")
+
+    def _mark_between(self, golden: str) -> str | None:
+        """What parts the golden answers in one text from each other, such as a comma; None: a text
+        is one answer.
+
+        Texts are lists if the user says so, or if they are codes under a name of documents or ids.
+        """
+        texts = [cell(row, golden) for row in self._first]
+        filled = [text for text in texts if isinstance(text, str) and not is_empty(text)]
+        mark = cells.parts_of(filled)
+        coded = not any(" " in text.replace(f"{mark} ", f"{mark}") for text in filled)
+        listed = any(isinstance(text, list) for text in texts)
+        listed = listed or any(text.lstrip()[:1] == "[" for text in filled)
+        if mark is None or self._choices or listed:
+            return None
+        if self._options.several is not None or (coded and names_documents(golden)):
+            return mark
+        return None
+
+    def _parted(self, value: object) -> object:
+        """A golden answer, or the list of those in one text."""
+        if self._mark is None or not isinstance(value, str):
+            return value
+        return [part.strip() for part in value.split(self._mark) if part.strip()]
 
     def _nothing_is_right(self, reading: Reading) -> None:
         """A fault if the file says neither what is right nor that nothing does."""
@@ -452,7 +498,7 @@ class RowReader:
             detail: JsonObject = {}
             if self._golden is not None:
                 golden = row.get(self._golden)
-                alone = apart and self._aliases is None
+                alone = apart and self._aliases is None and self._mark is None
                 plain = alone and isinstance(golden, str) and PLAIN(golden)
                 if given is not None or not plain:
                     golden, detail = self._golden_of(row, self._golden, given, wrong)
@@ -507,7 +553,7 @@ class RowReader:
         wrong: list[str],
     ) -> tuple[str | None, JsonObject]:
         """The golden answer, and the turn's detail with all that are right, if several are."""
-        value = cell(row, path)
+        value = self._parted(cell(row, path))
         golden = None
         try:
             if given is not None:
@@ -522,7 +568,7 @@ class RowReader:
                     whole="golden" in self._named,
                 )
         except Unread as error:
-            wrong.append(f"'{path}' {error}; {_CALLED['golden']} is one text")
+            wrong.append(f"'{path}' {error}")
             return None, {}
 
         if golden is None:
@@ -588,6 +634,27 @@ class RowReader:
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
+
+
+def _parts_in(golden: Column) -> str:
+    """What to name instead of a list of objects, in words: a part of them."""
+    listed = golden.example
+    if not isinstance(listed, list) or not listed or not isinstance(listed[0], Mapping):
+        return ""
+    if cells.text_key(listed[0]) is not None:
+        return ""
+    paths = [f"{golden.path}[].{key}" for key in listed[0]]
+    return (
+        f", or name a part of its objects: `golden: {paths[0]}` (there are {some_of(paths)}); or, "
+        f"to judge by them as they are, `criterion: {golden.path}`"
+    )
+
+
+def _has_lists(value: object) -> bool:
+    """Whether a list has lists of several texts in it."""
+    if not isinstance(value, list):
+        return False
+    return any(isinstance(part, list) and len(part) > 1 for part in value)
 
 
 def _as_rule(value: object, path: str, kind: str) -> str:

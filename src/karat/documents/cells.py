@@ -175,9 +175,9 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
         if path == golden:
             value = without_reply(value)
         parts = [value]
-        if isinstance(value, list) and not all(map(speaker_and_text, value)):
-            if not any(isinstance(part, list) for part in value):
-                parts = value
+        nested = isinstance(value, list) and any(isinstance(part, list) for part in value)
+        if isinstance(value, list) and not nested and not all(map(speaker_and_text, value)):
+            parts = value
         for part in parts:
             texts.append(as_text(lines_of(part) if isinstance(part, Mapping) else part))
 

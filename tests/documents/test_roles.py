@@ -59,7 +59,11 @@ Q = {"question": "question"}
         (table("question golden reference", "{}?", "a{}", "b{}"), [QG, Q | {"golden": "reference"}]),
         (
             [{"question": "A?", "golden": {"x": "1", "y": "2"}}],
-            [Q | {"golden": path} for path in ("golden", "golden.x", "golden.y")],
+            [
+                Q | {"golden": "golden.x"},
+                Q | {"criterion": "golden"},
+                *(Q | {"golden": path} for path in ("golden.y", "golden")),
+            ],
         ),
         # questions
         (

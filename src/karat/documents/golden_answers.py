@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from karat.documents.agent_answers import BARE_ANSWER, BESIDE_ANSWER, answers_in_results
 from karat.documents.candidates import (
@@ -19,6 +19,7 @@ from karat.documents.names import (
     holds_scores,
     joined,
     last_part,
+    names_documents,
     word_set,
     words_of,
 )
@@ -98,7 +99,12 @@ def _in_dataset(
         graded = any("score" in words_of(path) for path in criteria)
         several = [path for path in criteria if not _is_stated(path)]
         if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
-            return [sure, {"criterion": (golden, *criteria)}]
+            documents = [path for path in several if names_documents(path)]
+            retrieved: list[Taken] = []
+            for path in documents:
+                rules = tuple(other for other in criteria if other != path)
+                retrieved.append({"golden": (path,), "criterion": rules})
+            return [sure, *retrieved, {"criterion": (golden, *criteria)}]
         if _describes_answers(file, golden):
             return [{"criterion": (golden, *criteria)}, sure]
         attack = any(joined(path) == "goal" for path in file.free)
@@ -109,9 +115,7 @@ def _in_dataset(
         return [sure]
 
     if len(exact) > 1:
-        whole = {path.rpartition(".")[0] for path in exact if "." in path}
-        some = exact[: SHOWN - 2] if whole else exact
-        return [{"golden": (path,)} for path in (*sorted(whole), *some)]
+        return _inside_one(file, exact, criteria)
 
     if agents:
         return _beside_agents(file, agents, weak, shapes)
@@ -129,6 +133,25 @@ def _in_dataset(
         return [{"golden": (path,)} for path in ordered]
 
     return _by_criteria(file, criteria)
+
+
+def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> list[Taken]:
+    """Where several columns are golden answers by name, those inside one object perhaps: each is
+    one, or a criterion by its type, and so is the object; texts first.
+    """
+    typed = [path for path in exact if _type_alone(path) is not None]
+    plain = [path for path in exact if path not in typed]
+    plain.sort(key=lambda path: file.columns[path].is_numeric)
+    whole = sorted({path.rpartition(".")[0] for path in exact if "." in path})
+    outside = [path for path in criteria if path.rpartition(".")[0] not in whole]
+    rules: list[Taken] = []
+    for path in typed:
+        rules.append({"criterion": (path, *criteria)})
+    rules += [{"criterion": (path, *outside)} for path in outermost(whole)]
+    rights: list[Taken] = [{"golden": (path,)} for path in (*plain, *whole)]
+    if typed:
+        return [*rules, *rights]
+    return [rights[0], *rules, *rights[1:]]
 
 
 def _describes_answers(file: Candidates, golden: str) -> bool:
@@ -178,18 +201,40 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
         return [] if file.needs_golden else [{}]
     types = [criterion_type(path) for path in criteria]
     scored = any(kind is not None and not kind.startswith("not-") for kind in types)
-    if scored or all(_is_stated(path) for path in criteria):
+    stated = tuple(path for path in criteria if _is_stated(path))
+    of_objects = [path for path in criteria if _holds_objects(file, path)]
+    if (scored and not of_objects) or len(stated) == len(criteria):
         return [{}]
+    if scored:  # what no name explains may be a rule, too
+        return [{}, {"criterion": stated}]
     options: list[Taken] = []
     for path, kind in zip(criteria, types, strict=True):
         if kind is not None:
             continue  # what must not hold is no answer
         column = file.columns[path]
+        listed = column.example
+        if isinstance(listed, list) and any(isinstance(part, list) for part in listed):
+            continue  # nor are spellings of several facts
         if column.texts + column.numbers + column.flags + column.lists > 0:
             others = tuple(other for other in criteria if other != path)
             options.append({"golden": (path,), "criterion": others})
 
     return [*options[: SHOWN - 2], {}, {"criterion": ()}]
+
+
+def _type_alone(path: str) -> str | None:
+    """The type of a criterion inside an object of what is right, such as its tools."""
+    kind = criterion_type(f"expect.{last_part(path)}")
+    if kind is None or not path.rpartition(".")[0]:
+        return None
+    return kind
+
+
+def _holds_objects(file: Candidates, path: str) -> bool:
+    """Whether cells are lists of objects, such as numbers with their tolerances, and no calls."""
+    listed = file.columns[path].example
+    objects = isinstance(listed, list) and any(isinstance(part, Mapping) for part in listed)
+    return objects and not _is_stated(path)
 
 
 def _is_stated(path: str) -> bool:

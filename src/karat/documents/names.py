@@ -131,6 +131,7 @@ _FORBIDS = word_set(
 _DEMANDS = _FORBIDS | word_set(
     """expected expect must should gold golden goldens relevant mandatory"""
 )
+_WHAT_IS_EXPECTED = word_set("keywords tools sources documents terms facts points answer output")
 _DENIES = word_set("not no non never without")
 
 _EXACT: dict[Role, str] = {
@@ -157,7 +158,7 @@ _EXACT: dict[Role, str] = {
         sourcetext groundtruthcontext groundtruthcontexts goldcontext goldcontexts""",
     "criterion": """criteria criterion rubric rubrics rubricitems assertions assertion assert
         asserts nlassertions expectations checks evaluationcriteria acceptancecriteria
-        successcriteria keyfacts keypoints requiredfacts goldurl goldurls testlist keywords""",
+        successcriteria keyfacts keypoints requiredfacts goldurl goldurls testlist keywords must""",
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid scenarioid""",
@@ -311,7 +312,8 @@ _WEAK_QUESTIONS = frozenset(_WEAK["question"].split())
 _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
 _USUAL = [*" ".join(_EXACT.values()).split(), *(name for _, name in ADDED.names)]
 _PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
-_STATED = word_set(_EXACT["criterion"]) - {"keywords", "testlist"}  # may describe the question
+_MAY_DESCRIBE = word_set("keywords testlist must")  # the question, or a rule of any type
+_STATED = word_set(_EXACT["criterion"]) - _MAY_DESCRIBE
 _CALLS_FOR = _FORBIDS | word_set("expected expect must should required")
 _CONTAINS = word_set("contains contain")
 _HOW_MANY = word_set("any all of one")
@@ -467,9 +469,11 @@ def _joined(path: str) -> str:
 
 
 def _demand_first(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words of `tools_expected` as those of `expected_tools`."""
+    """The words of `tools_expected` and `tools_expected_here` as those of `expected_tools`."""
     if len(words) > 1 and words[-1] == "expected":
         return (words[-1], *words[:-1])
+    if words[1:2] == ("expected",) and words[0] in _WHAT_IS_EXPECTED:
+        return (words[1], words[0], *words[2:])
     return words
 
 

@@ -8,7 +8,7 @@ from karat.documents.agent_answers import BESIDE_ANSWER
 from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken
 from karat.documents.columns import NO_NAME
 from karat.documents.names import ADDED, Role, joined, last_part, meanings, side_of, word_set
-from karat.documents.sentences import FEW_ROWS, sentences
+from karat.documents.sentences import FEW_ROWS, describes, sentences
 
 _HEADINGS = word_set("title subject headline")
 _BODIES = word_set("description body text content message")
@@ -134,7 +134,9 @@ def add_texts(
         used = {path for golden in goldens for paths in golden.values() for path in paths}
         used |= {path for path in texts if joined(path) in _CLASSES or _is_copy(file, path, used)}
         may_ask = dict.fromkeys([*texts, *sentences(file.columns, "question")])
-        offers = [path for path in may_ask if path not in used]
+        offers = [path for path in may_ask if path not in used and not _inside_golden(path)]
+        offers.sort(key=lambda path: (_is_class(file, path), describes(path)))
+        offers = _with_objects(file, offers)
         questions += [{"question": paths} for paths in _bodies(offers)]
         questions += [{"question": (path,)} for path in offers]
         heads = [path for path in file.free if joined(path) in _NAMES and _differs(file, path)]
@@ -150,8 +152,7 @@ def add_texts(
             offers = [path for path in offers if path not in used]
         offers += [path for path in file.free if _is_label(file, path) and path not in used]
         offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
-        goldens += [{"golden": (path,)} for path in dict.fromkeys(offers)]
-        goldens.append({})
+        goldens += _in_order([*dict.fromkeys(offers)])
         file.unsure = True
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
         used = {path for question in questions for path in question.get("question", ())}
@@ -164,6 +165,33 @@ def add_texts(
         goldens += [{**golden, "answer": (path,)} for path in offers if path not in right]
     elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
+
+
+def _in_order(paths: Collection[str]) -> list[Taken]:
+    """The columns as golden answers, those that describe the question after none at all."""
+    about: list[Taken] = [{"golden": (path,)} for path in paths if describes(path)]
+    others: list[Taken] = [{"golden": (path,)} for path in paths if not describes(path)]
+    return [*others, {}, *about]
+
+
+def _is_class(file: Candidates, path: str) -> bool:
+    """Whether the texts of a column are single words, as classes and codes are."""
+    column = file.columns[path]
+    return bool(column.texts) and not any(" " in value for value in column.values)
+
+
+def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
+    """The columns, each object with several of them or of their kind before its parts."""
+    found: dict[str, None] = {}
+    for path in offers:
+        above = path.rpartition(".")[0]
+        if above and file.columns[above].objects and "." not in above:
+            parts = [one for one in file.columns if one.startswith(f"{above}.")]
+            if sum(file.columns[part].is_text for part in parts) > 1:
+                found[above] = None
+        found[path] = None
+
+    return [*found]
 
 
 def _is_part(file: Candidates, path: str, questions: Collection[str]) -> bool:
@@ -190,8 +218,7 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
         may_ask: list[tuple[str, ...]] = [*_bodies(texts), *((path,) for path in texts[:2])]
         others = [path for path in file.free if _may_be_found(file, path)]
         questions += [{"question": paths} for paths in may_ask]
-        goldens += [{"golden": (path,)} for path in others[: SHOWN - 1]]
-        goldens.append({})
+        goldens += _in_order(others[: SHOWN - 1])
         file.unsure = True
         return
     right = file.strong("golden")[:1]
@@ -224,7 +251,8 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
     said = set[str]()
     for other in others:
         said |= file.columns[other].values
-    return bool(said) and path not in others and file.columns[path].values <= said
+    values = file.columns[path].values
+    return bool(said and values) and path not in others and values <= said
 
 
 def _is_label(file: Candidates, path: str) -> bool:
@@ -244,10 +272,10 @@ def _may_be_found(file: Candidates, path: str) -> bool:
 
 
 def _inside_golden(path: str) -> bool:
-    """Whether a column is inside an object that is a golden answer by its name."""
+    """Whether a column is inside an object that is a golden answer or a criterion by its name."""
     for parent in path.split(".")[:-1]:
         roles = {meaning.role for meaning in meanings(parent)}
-        if "golden" in roles and "question" not in roles:
+        if roles & {"golden", "criterion"} and "question" not in roles:
             return True
 
     return False

@@ -19,7 +19,7 @@ from karat.documents.columns import Column, without_number, without_point
 from karat.documents.golden_answers import golden_answers
 from karat.documents.names import Role
 from karat.documents.questions import add_texts, questions_of
-from karat.documents.sentences import unexplained
+from karat.documents.sentences import describes, unexplained
 from karat.documents.shapes import shapes_of
 
 
@@ -92,17 +92,20 @@ def _result(file: Candidates) -> Reading | Undecided:
     )
     add_texts(file, shapes, goldens, questions)
     readings = []
-    for question in questions:
-        for golden in goldens:
-            reading = _reading(file, shapes, question, golden)
-            if reading is not None and reading not in readings:
-                readings.append(reading)
+    places = [*product(range(len(questions)), range(len(goldens)))]
+    if len(places) > SHOWN:  # the first of each, rather than all golden answers of one question
+        places.sort(key=sum)
+    for place, right in places:
+        reading = _reading(file, shapes, questions[place], goldens[right])
+        if reading is not None and reading not in readings:
+            readings.append(reading)
 
     if len(readings) == 1 and not file.unsure and not _has_further_turns(file, readings[0]):
         others = _with_unexplained(file, readings[0])
         if not others:
             return readings[0]
-        readings = [*others, *readings]
+        about = [other for other in others if _is_about_it(other)]
+        readings = [*(other for other in others if other not in about), *readings, *about]
 
     if not questions:
         asked = "which column is the question"
@@ -132,12 +135,19 @@ def _has_further_turns(file: Candidates, reading: Reading) -> bool:
     return False
 
 
+def _is_about_it(reading: Reading) -> bool:
+    """Whether the golden answer only describes the question."""
+    return any(map(describes, reading.roles.get("golden", ())))
+
+
 def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
     """The same with other texts in a role that is empty, or that a weak name has."""
     second: Role = "answer" if file.door == "results" else "golden"
     texts: dict[Role, list[str]] = {}
     for role in ("question", second):
         paths = [] if role in file.named else unexplained(file.columns, reading.roles, role)
+        if role == "golden" and reading.roles.get("criterion"):
+            paths = [path for path in paths if not describes(path)]
         texts[role] = paths[:SHOWN]
 
     changes: list[Taken] = []

@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 
 from karat.documents.columns import Column
-from karat.documents.names import ADDED, Meaning, Role, meanings, word_set, words_of
+from karat.documents.names import (
+    ADDED,
+    Meaning,
+    Role,
+    meanings,
+    names_documents,
+    word_set,
+    words_of,
+)
 
 NO_WORDS = re.compile(
     r"https?://\S+|[0-9a-f-]{16,}|(\d{4}-\d\d-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4})([T ].{,25})?"
@@ -39,6 +47,17 @@ _SAYS_LITTLE = frozenset(
     {"metadata", "cluster", "condition", "turn", "context", "id", *ADDED.identifying}
 )
 """Roles of names such as `title`, which may also be a question's or an answer's."""
+
+
+def describes(path: str) -> bool:
+    """Whether a name is of what is said about a question: its title, class, difficulty, a note."""
+    words = words_of(path)
+    known = {*meanings(path)}
+    if not known and words:
+        known = {*meanings(words[-1])}
+    roles = {meaning.role for meaning in known if not meaning.weak}
+    about = bool(roles) and roles <= {"metadata", "cluster", "reason"}
+    return about and not names_documents(path)
 
 
 def is_aside(path: str) -> bool:

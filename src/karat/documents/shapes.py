@@ -13,6 +13,7 @@ from karat.documents.names import (
     Role,
     is_choice_stem,
     is_score_name,
+    joined,
     with_role,
     word_set,
     words_of,
@@ -83,6 +84,8 @@ def shapes_of(file: Candidates) -> Taken:
     if context:
         found["context"] = tuple(context)
     criteria = [path for path in file.strong("criterion") if path not in choices]
+    marked = [path for path in criteria if joined(path) != "keywords"]
+    criteria = marked or criteria  # of the question, where others say what is expected
     if criteria:
         found["criterion"] = tuple(criteria)
     if file.door == "results" and not found.get("id") and not file.strong("question"):

@@ -20,6 +20,7 @@ from karat.documents.names import (
     ends_with_reply,
     joined,
     last_part,
+    side_of,
     speaker_and_text,
     word_set,
     words_of,
@@ -174,14 +175,22 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
         value = _messages_in(cell(row, path))
         if path == golden:
             value = without_reply(value)
-        parts = [value]
-        nested = isinstance(value, list) and any(isinstance(part, list) for part in value)
-        if isinstance(value, list) and not nested and not all(map(speaker_and_text, value)):
-            parts = value
-        for part in parts:
+        for part in _parts(value):
             texts.append(as_text(lines_of(part) if isinstance(part, Mapping) else part))
 
     return "\n\n".join(text for text in texts if text is not None) or None
+
+
+def _parts(value: object) -> list[object]:
+    """The texts and objects in a list, also in lists inside it; chat messages stay together."""
+    if not isinstance(value, list) or all(map(speaker_and_text, value)):
+        return [value]
+    if all(isinstance(part, list) and all(map(speaker_and_text, part)) for part in value):
+        return [value]
+    found: list[object] = []
+    for part in value:
+        found += _parts(part)
+    return found
 
 
 def lines_of(value: Mapping[str, Any]) -> str:
@@ -478,6 +487,8 @@ def golden(
             raise Unread("is a list, and its name does not say whether any or all of it is right")
         value = texts[0]
 
+    if isinstance(value, list) and len(value) == 1 and _is_of_assistant(value[0]):
+        value = dialogue(value).partition(": ")[2]
     if whole and isinstance(value, Mapping):
         text: str | None = text_of(value)
     else:
@@ -509,6 +520,13 @@ def parts_of(texts: Sequence[str]) -> str | None:
             return mark
 
     return None
+
+
+def _is_of_assistant(message: object) -> bool:
+    keys = speaker_and_text(message)
+    if keys is None or not isinstance(message, dict):
+        return False
+    return side_of(message[keys[0]]) == "assistant"
 
 
 def holds_texts(value: object) -> bool:

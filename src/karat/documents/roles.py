@@ -195,9 +195,9 @@ def _reading(
     if chosen & {*shapes.get("choices", ())} - {*file.named.get("question", ())}:
         return None
     chats = {path for path in roles.get("golden", ()) if file.columns[path].messages}
-    if chats - {*roles.get("question", ())}:
+    if chats - {*roles.get("question", ()), *file.named.get("golden", ())}:
         return None  # a reply is golden for what comes before it
-    if len(flat) != len({*flat}) + len(chats):
+    if len(flat) != len({*flat}) + len(chats & {*roles.get("question", ())}):
         return None
     taken = {path for paths in roles.values() for path in paths}
     holders = {""}  # the row itself, and objects of which a part is used

@@ -60,9 +60,9 @@ Q = {"question": "question"}
         (
             [{"question": "A?", "golden": {"x": "1", "y": "2"}}],
             [
-                Q | {"golden": "golden.x"},
+                Q | {"golden": "golden"},
                 Q | {"criterion": "golden"},
-                *(Q | {"golden": path} for path in ("golden.y", "golden")),
+                *(Q | {"golden": path} for path in ("golden.x", "golden.y")),
             ],
         ),
         # questions

@@ -15,10 +15,12 @@ from karat.documents.candidates import (
 )
 from karat.documents.columns import outermost
 from karat.documents.names import (
+    Meaning,
     criterion_type,
     holds_scores,
     joined,
     last_part,
+    meanings,
     names_documents,
     word_set,
     words_of,
@@ -137,21 +139,26 @@ def _in_dataset(
 
 def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> list[Taken]:
     """Where several columns are golden answers by name, those inside one object perhaps: each is
-    one, or a criterion by its type, and so is the object; texts first.
+    one, or a criterion by its type; so is the object, which comes before its parts.
     """
     typed = [path for path in exact if _type_alone(path) is not None]
     plain = [path for path in exact if path not in typed]
     plain.sort(key=lambda path: file.columns[path].is_numeric)
-    whole = sorted({path.rpartition(".")[0] for path in exact if "." in path})
-    outside = [path for path in criteria if path.rpartition(".")[0] not in whole]
-    rules: list[Taken] = []
-    for path in typed:
-        rules.append({"criterion": (path, *criteria)})
-    rules += [{"criterion": (path, *outside)} for path in outermost(whole)]
-    rights: list[Taken] = [{"golden": (path,)} for path in (*plain, *whole)]
-    if typed:
-        return [*rules, *rights]
-    return [rights[0], *rules, *rights[1:]]
+    whole = sorted({_object_around(path) for path in exact if "." in path})
+    options: list[Taken] = [{"criterion": (path, *criteria)} for path in typed]
+    for above in whole:
+        outside = [path for path in criteria if not path.startswith(f"{above}.")]
+        options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
+    options += [{"golden": (path,)} for path in plain]
+    return options
+
+
+def _object_around(path: str) -> str:
+    """The outermost object around a column that is a golden answer by its name."""
+    top = path.partition(".")[0]
+    if Meaning("golden") in meanings(top):
+        return top
+    return path.rpartition(".")[0]
 
 
 def _describes_answers(file: Candidates, golden: str) -> bool:

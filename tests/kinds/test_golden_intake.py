@@ -271,6 +271,16 @@ def test_rows_without_the_key_of_the_golden_answer_may_decline_too(tmp_path):
     assert "set `dataset.empty: declines`" in refused(written(tmp_path, rows))
 
 
+@pytest.mark.parametrize("written", ['["ninety", "XC"]', "['ninety', 'XC']", "ninety | XC"])
+def test_aliases_may_be_a_list_in_a_text(tmp_path, written):
+    path = tmp_path / "q.csv"
+    cells = ["What is 9 * 10?,90," + json.dumps(written).replace('\\"', '""'), "What is 2 * 3?,6,six"]
+    path.write_text("question,answer,aliases\n" + "\n".join(cells) + "\n")
+    first, second = load(path).samples
+    assert first.turns[0].detail == {"answers": ["90", "ninety", "XC"]}
+    assert second.turns[0].detail == {"answers": ["6", "six"]}
+
+
 def test_aliases_beside_a_golden_answer_are_right_too(tmp_path):
     rows = table(question=ASKED, answer=SAID)
     for row in rows:

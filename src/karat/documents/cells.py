@@ -50,6 +50,8 @@ PLAIN = re.compile(r"(?!.*####)\s*[^\s\[]", re.DOTALL).match
 """Matches a text that is the question or the golden answer as it is: it is not empty, nor a list,
 and marks no part of itself as the answer.
 """
+_LISTED = re.compile(r"\s*\[|[^|]*\|")
+"""Matches a list in a text: as JSON or as Python prints it, or with bars."""
 _ONE_QUOTED = re.compile(r"\s*\[\s*['\"].*\]\s*$", re.DOTALL)
 _TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
 _LABEL_KEYS = ("label", "labels", "key", "letter", "id")
@@ -428,17 +430,23 @@ def aliases_beside(golden: str, columns: Mapping[str, Column]) -> str | None:
     if golden not in columns or columns[golden].lists or columns[golden].objects:
         return None
     for path, column in columns.items():
-        of_texts = column.lists > 0 and column.lists == column.filled
-        if path != golden and of_texts and joined(path) in _ALIASES:
+        written = column.texts == column.filled and any(map(_LISTED.match, column.values))
+        listed = 0 < column.lists == column.filled
+        if path != golden and (listed or written) and joined(path) in _ALIASES:
             return path
 
     return None
 
 
 def texts_in(value: object) -> list[str]:
-    """The texts in a list, also in one that a cell holds as text; none: it is no list."""
+    """The texts in a list, also in one that a cell holds as text, perhaps parted by bars; none: it
+    is no list.
+    """
     if isinstance(value, str):
-        value = parsed(value)
+        listed = parsed(value)
+        value = listed
+        if isinstance(listed, str):
+            value = [part.strip() for part in listed.split("|")]
     if not isinstance(value, list):
         return []
     return [text_of(part) for part in value if not is_empty(part)]

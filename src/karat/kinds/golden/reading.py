@@ -116,9 +116,8 @@ class RowReader:
         self._types = {path: self._type_of(path) for path in self._criteria}
         self._no_tool = self._without_tool()
         self._aliases = None
-        lists = [path for path, column in self._columns.items() if column.lists]
         decided = "golden" in named or options.several is not None
-        if self._golden is not None and lists and not decided:
+        if self._golden is not None and not decided:
             self._aliases = cells.aliases_beside(self._golden, self._columns)
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())

@@ -99,3 +99,20 @@ def test_a_gap_under_a_named_path_is_no_criterion(tmp_path: Path, shape: str) ->
 def test_a_gap_under_a_golden_path_may_be_declined(tmp_path: Path, shape: str) -> None:
     read = load(tmp_path, "golden", shape, gap=True, several="any", empty="declines")
     assert "decline" in (read.samples[2].turns[0].golden or "")
+
+
+def test_documents_in_a_list_of_objects_are_offered_by_their_path(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = [
+        {"query": f"Where is {place}?", "category": "place", "relevant": [{"path": f"{place}.py", "lines": [1, 2]}]}
+        for place in ("tea", "cake", "jam", "salt", "oil")
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(BadDataset) as error:
+        Golden(Golden.Options()).load(file)
+    assert error.value.readings[0] == 'roles: {question: query, golden: "relevant[].path"}'
+    roles: dict[str, Any] = {"question": "query", "golden": "relevant[].path"}
+    read = Golden(Golden.Options(roles=roles)).load(file)
+    assert texts(read.samples[0], "golden").startswith("tea.py")
+    assert read.understood is not None
+    assert read.understood.unused == ("category",)

@@ -114,8 +114,8 @@ _UNITS = word_set("s sec secs second seconds ms milliseconds")
 _ENDS_OF_IDS = word_set("id ids url urls score type length count number")
 _DOCUMENTS = word_set(
     """id ids doc docs document documents source sources file files filename page pages slug slugs
-    url urls link links chunk chunks passage passages citation citations section sections article
-    articles"""
+    url urls link links path paths chunk chunks passage passages citation citations section sections
+    article articles"""
 )
 _OF_NUMBERS = word_set("unit units currency tolerance precision")
 _ABOUT_IT = word_set(

@@ -17,7 +17,7 @@ from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
-from karat.documents.names import Role, meanings, names_documents, with_role
+from karat.documents.names import Meaning, Role, meanings, names_documents, with_role
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import Part, Understood, examples
@@ -159,8 +159,15 @@ class RowReader:
             self.faults.append(Fault(place="file", message=held))
             return
 
+        documents = _documents_in(self._columns)
+        columns = columns_of(self._first, documents)
+        offers = [*undecided.readings]
+        if offers and not any(map(_expects, offers)):
+            roles = {**offers[0].roles, "golden": tuple(documents[:1])}
+            offers = [Reading(roles=roles) for _ in documents[:1]] + offers
+
         readings: list[Reading] = []
-        for reading in undecided.readings:
+        for reading in offers:
             roles = dict(reading.roles)
             if roles.get("criterion"):
                 roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
@@ -174,7 +181,7 @@ class RowReader:
         readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
         tried = msgspec.structs.replace(undecided, readings=tuple(readings))
         notes = dict.fromkeys([*self.rows.notes, *self.notes])
-        fault = undecided_fault(tried, self._columns, notes)
+        fault = undecided_fault(tried, columns, notes)
         answered = any("answer" in reading.roles for reading in readings)
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
         if answered or any(2 * column.messages > column.filled for column in chats):
@@ -629,10 +636,33 @@ class RowReader:
         used = [path for part in parts for path in part.columns]
         unused = []
         for path in dict.fromkeys([*kept, *self.reading.unused]):
-            if path != self._aliases and not any(other.startswith(f"{path}.") for other in used):
+            inside = (f"{path}.", f"{path}[")
+            if path != self._aliases and not any(other.startswith(inside) for other in used):
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
+
+
+def _expects(reading: Reading) -> bool:
+    """Whether a reading has a criterion, or a golden answer that is no class of the question."""
+    for path in reading.roles.get("golden", ()):
+        if not meanings(path) or Meaning("golden") in meanings(path):
+            return True
+    return bool(reading.roles.get("criterion"))
+
+
+def _documents_in(columns: Mapping[str, Column]) -> list[str]:
+    """The paths of documents in lists of objects without a grade: `relevant[].path`."""
+    found = []
+    for path, column in columns.items():
+        listed = column.example
+        if not isinstance(listed, list) or column.messages or graded_documents(column):
+            continue
+        roles = {meaning.role for meaning in meanings(path)}
+        if isinstance(listed[0], Mapping) and not roles & {"context", "tools", "messages"}:
+            found += [f"{path}[].{key}" for key in listed[0] if names_documents(key)]
+
+    return found
 
 
 def _parts_in(golden: Column) -> str:
@@ -644,7 +674,8 @@ def _parts_in(golden: Column) -> str:
         return ""
     paths = [f"{golden.path}[].{key}" for key in listed[0]]
     return (
-        f", or name a part of its objects: `golden: {paths[0]}` (there are {some_of(paths)}); or, "
+        f", or name a part of its objects: `golden: {_in_yaml(paths[0])}` (there are "
+        f"{some_of(paths)}); or, "
         f"to judge by them as they are, `criterion: {golden.path}`"
     )
 

@@ -24,6 +24,7 @@ from karat.records import CRITERION_TYPES, Criterion
 NOT = "not-"
 """Before a type: the opposite must hold."""
 
+NO_TEXT = "has no text (`judge` needs one)"
 NO_TOOL = Criterion(text="*", type="not-tool")
 """That no tool may be called."""
 _VALUE_KEYS = ("text", "value", "criterion", "assertion")
@@ -160,7 +161,7 @@ def unstated(value: object, *, column: str, asked: bool) -> list[str]:
     for entry in _entries(value, "judge"):
         if isinstance(entry, Mapping) and _has_parts(entry) and not asked:
             if criterion_type(column) != "tool":
-                return [f"'{column}' has no text (`judge` needs one)"]
+                return [f"'{column}' {NO_TEXT}"]
         elif not isinstance(entry, (str, list, Mapping)):
             return [f"'{column}' must be a text or an object with `text`, got {shown(entry)}"]
 

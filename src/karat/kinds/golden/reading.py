@@ -45,6 +45,7 @@ _SHORT_FORMS: Mapping[str, Role] = {
     "answer_key": "golden",
     "id_key": "id",
 }
+_NOT_READ = "not read as criteria:"
 _OF_RESULTS = ("answer", "error", "score", "condition")
 """Roles that decide nothing about questions."""
 _CALLED = {"question": "a question", "golden": "a golden answer", "id": "an id"}
@@ -140,13 +141,17 @@ class RowReader:
                     for path in self._criteria
                 ]
 
-            for path, column in self._columns.items():
-                if column.names_images and path != self._golden:
-                    self.notes.append(f"'{path}' names images, which no agent sees")
-            for path in result.roles.get("context", ())[:1]:
-                self.notes.append(
-                    f"no agent sees '{path}': write it into the question if it is about that"
-                )
+            self._note_unseen()
+
+    def _note_unseen(self) -> None:
+        """Notes on the columns that hold what no agent sees."""
+        for path, column in self._columns.items():
+            if column.names_images and path != self._golden:
+                self.notes.append(f"'{path}' names images, which no agent sees")
+        for path in self.reading.roles.get("context", ())[:1]:
+            self.notes.append(
+                f"no agent sees '{path}': write it into the question if it is about that"
+            )
 
     def _ask(self, undecided: Undecided) -> None:
         held = other = None
@@ -180,7 +185,10 @@ class RowReader:
         # those with which most rows can be read come first, in their order
         readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
         tried = msgspec.structs.replace(undecided, readings=tuple(readings))
+        offered_rules = {path for one in readings for path in one.roles.get("criterion", ())}
         notes = dict.fromkeys([*self.rows.notes, *self.notes])
+        for path in offered_rules:
+            notes.pop(f"{_NOT_READ} '{path}' {criteria.NO_TEXT}", None)
         fault = undecided_fault(tried, columns, notes)
         answered = any("answer" in reading.roles for reading in readings)
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
@@ -210,7 +218,7 @@ class RowReader:
             if of_promptfoo or not wrong or 2 * len(wrong) < len(filled):
                 readable.append(column)
             else:
-                self.notes.append(f"not read as criteria: {wrong[0][0]}")
+                self.notes.append(f"{_NOT_READ} {wrong[0][0]}")
 
         return readable
 

@@ -336,3 +336,28 @@ def test_a_file_that_has_yet_to_be_filled_is_said(tmp_path, text):
 def test_questions_that_refer_to_the_row_before_are_said(tmp_path, column, values, shown):
     warnings = load(written(tmp_path, table(question=ASKED, answer=SAID, **{column: values}))).warnings
     assert [warning for warning in warnings if warning.startswith(f"{shown}: if these questions refer")]
+
+
+INTENTS = [
+    {"intent": "hours", "examples": ["When are you open?", "Opening hours"], "answer": "From 9 to 5."},
+    {"intent": "place", "examples": ["Where are you?"], "answer": "In the old town."},
+]
+
+
+def test_each_phrase_of_an_intent_is_a_question(tmp_path):
+    path = written(tmp_path, INTENTS)
+    dataset = load(path, cluster="intent")
+    asked = [
+        ("When are you open?", "From 9 to 5."),
+        ("Opening hours", "From 9 to 5."),
+        ("Where are you?", "In the old town."),
+    ]
+    assert turns(dataset) == asked
+    assert dataset.understood is not None
+    assert "3 in 2 rows; those of one row are alike: `cluster: intent`" in dataset.understood.notes[-1]
+    assert turns(load(path, roles={"question": "examples", "golden": "answer"})) == asked
+
+
+def test_lists_without_an_intent_are_asked_together(tmp_path):
+    rows = [{"questions": row["examples"], "answer": row["answer"]} for row in INTENTS]
+    assert len(load(written(tmp_path, rows)).samples) == 2

@@ -34,6 +34,7 @@ from karat_conversations.layouts._columns import (
 )
 from karat_conversations.layouts._lists import listed_apart
 from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
+from karat_conversations.layouts._phrases import phrases_apart
 from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._shaped import in_shaped_lists
@@ -60,6 +61,8 @@ class Talks:
         """The rows with each conversation in the column `messages`, and with a row for each of the
         questions that a row lists.
         """
+        if not whole:
+            rows = phrases_apart(rows, named)
         return _gathered(rows, named, agent, whole)
 
     def speakers(self, rows: Rows) -> dict[str, int]:

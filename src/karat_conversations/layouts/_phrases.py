@@ -1,0 +1,80 @@
+"""A chatbot's intents: a row for each of the phrases that call for one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+
+from karat.documents.columns import LOOKED_AT, Row, is_empty
+from karat.documents.names import joined, meanings, word_set
+from karat.documents.row_list import Rows
+from karat.formats import plural
+from karat_conversations.layouts._rows import with_rows
+
+_PHRASES = word_set(
+    """patterns phrases trainingphrases triggerphrases triggers variants paraphrases variations
+    alternativequestions similarquestions"""
+)
+_OF_AN_INTENT = word_set("questions examples utterances queries samples inputs texts sentences")
+"""Names that mean phrases only beside the name of an intent: elsewhere they may be turns."""
+_INTENTS = word_set("intent intents intentname intentid tag")
+
+
+def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
+    """The rows with one for each phrase, in the column `question` unless its own is among those
+    `named`; the same rows if they hold none.
+    """
+    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    if len(first) < 2:
+        return rows
+    intents = [name for name in first[0] if joined(name) in _INTENTS and _differ(first, name)]
+    names = _PHRASES | _OF_AN_INTENT if intents else _PHRASES
+    for name in first[0]:
+        listed = [_phrases(row, name) for row in first]
+        if joined(name) not in names or None in listed or max(map(len, filter(None, listed))) < 2:
+            continue
+        others = [other for other in first[0] if other != name and other not in intents]
+        roles = set[str]().union(*map(_roles, others))
+        if "question" in roles:
+            continue  # they are variants of it
+        to = name if name in named else "question"
+        numbered = [*_apart(rows.rows, name, to)]
+        in_rows = f"{len(numbered)} in {plural(rows.count, 'row')}"
+        note = f"each phrase of '{name}' is a question of its own: {in_rows}"
+        if intents and "golden" in roles:
+            note += f"; those of one row are alike: `cluster: {intents[0]}` counts them together"
+        return with_rows(rows, numbered, note)
+
+    return rows
+
+
+def _apart(rows: Iterable[tuple[int, Row]], name: str, to: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        others = {key: value for key, value in row.items() if key != name}
+        for phrase in _phrases(row, name) or [row.get(name)]:
+            yield number, {to: phrase, **others}
+
+
+def _phrases(row: Row, name: str) -> list[str] | None:
+    """The texts of a list, also of one in Markdown; None: the cell holds something else."""
+    value = row.get(name)
+    if isinstance(value, str):
+        lines = [line.strip() for line in value.splitlines() if line.strip()]
+        if not all(line.startswith("- ") for line in lines):
+            return None
+        value = [line.removeprefix("- ").strip() for line in lines]
+    if not isinstance(value, list) or is_empty(value):
+        return None
+    if not all(isinstance(part, str) for part in value):
+        return None
+    return value
+
+
+def _roles(name: str) -> set[str]:
+    return {meaning.role for meaning in meanings(name)}
+
+
+def _differ(rows: Iterable[Row], name: str) -> bool:
+    """Whether each row has a text of its own."""
+    texts = [row.get(name) for row in rows]
+    return all(isinstance(text, str) for text in texts) and len({*map(str, texts)}) == len(texts)

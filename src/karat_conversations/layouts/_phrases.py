@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from karat.documents.columns import LOOKED_AT, Row, is_empty
@@ -51,7 +51,8 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
 def _apart(rows: Iterable[tuple[int, Row]], name: str, to: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         others = {key: value for key, value in row.items() if key != name}
-        for phrase in _phrases(row, name) or [row.get(name)]:
+        phrases: Sequence[object] = _phrases(row, name) or [row.get(name)]
+        for phrase in phrases:
             yield number, {to: phrase, **others}
 
 

@@ -559,6 +559,15 @@ def test_usual_columns_of_one_file_are_found_and_missing_ones_are_asked_for(kara
     assert "--question: say which columns of less.csv hold the question, the golden answer and the answer" in twice.err
 
 
+def test_a_file_of_several_lists_is_read_by_the_command_that_is_named(karat, here):
+    rows = [{"question": f"{n}?", "expected": "one", "response": "one"} for n in range(3)]
+    (here / "said.json").write_text(json.dumps({"base": rows, "tuned": rows, "other": rows}), encoding="utf-8")
+    refused = karat("score", "said.json", "--scorer", "equals")
+    assert "`karat import csv said.json --set part=NAME` reads it; score the run that it makes" in refused.err
+    imported = karat("import", "csv", "said.json", "--set", "part=*")
+    assert (imported.code, "3 samples × 3 conditions × 1 repetition" in imported.out) == (0, True)
+
+
 @pytest.mark.needs_kind("conversation")
 @pytest.mark.parametrize(
     ("column", "values", "conditions"),

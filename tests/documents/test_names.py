@@ -222,6 +222,11 @@ def test_a_negated_name_is_turned_round_and_tokens_of_a_judge_are_no_scores():
     assert [is_score_name(name) for name in ("cache_hit", "is_hit")] == [False, True]
 
 
+def test_how_well_was_retrieved_is_a_score_and_how_similar_is_none():
+    names = "retrieval_hit search_recall retrieval_score search_similarity"
+    assert [is_score_name(name) for name in names.split()] == [True, True, False, False]
+
+
 def test_names_of_persons_repetitions_measures_and_factors():
     assert [names_persons(name) for name in ("rater_1", "x.Participants", "personName", "tone", "judge")] == [
         *(True, True, True, False, True),

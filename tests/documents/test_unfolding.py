@@ -133,6 +133,13 @@ def test_a_list_beside_the_answer_itself_is_no_list_of_answers(rows_of, column):
     ]
 
 
+def test_a_list_beside_a_golden_list_of_as_many_is_one_answer(rows_of):
+    rows = [{"id": n, "expected_outputs": ["1", "2"], "outputs": ["1", "3"]} for n in range(3)]
+    assert rows_of(rows) == rows
+    texts = [{**row, "expected_outputs": "1"} for row in rows]
+    assert len(rows_of(texts)) == 6
+
+
 def test_scores_of_a_list_of_metrics_are_those_that_have_a_name_and_a_value(rows_of):
     first = {"question": "A?", "metrics": [{"key": "tone", "rating": "pass", "explanation": "dry"}]}
     later = {"question": "B?", "metrics": ["odd", {"metric": "x"}, {"metric": "y", "value": 2, "score": 1}]}

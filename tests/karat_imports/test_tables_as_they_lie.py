@@ -403,3 +403,10 @@ def test_verdicts_that_are_known_in_part_are_no_scores(tmp_path: Path) -> None:
     assert "'hedged', 'made up'" in message
     rows = [{**row, "category": "error" if row["category"] == "hedged" else "correct"} for row in rows]
     assert read(tmp_path, rows, map={"score.category": "category"}).counts["answers"] >= 3
+
+
+def test_small_ids_of_runs_number_the_repetitions(tmp_path: Path) -> None:
+    rows = [{"question": f"{n}?", "response": f"It is {n + run}.", "run_id": run} for n in range(4) for run in (1, 2)]
+    made = read(tmp_path, rows)
+    assert size(made) == (4, ("answers",), 2)
+    assert "'run_id' numbers the repetitions" in notes(made)

@@ -216,7 +216,7 @@ _SCORES = word_set(
     adequacy conciseness informativeness
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
     judgment followallinstructions overall verified reciprocalrank averageprecision thumbs helpful
-    satisfaction usersatisfaction"""
+    satisfaction usersatisfaction empathy safety harmlessness politeness usefulness"""
 )
 _SCORE_ENDS = word_set(
     """score scores rating grade f1 recall precision accuracy similarity em pass passed correct
@@ -243,6 +243,9 @@ _NO_SCORE = word_set(
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
     maximum threshold cache"""
 )
+_OF_RETRIEVAL = word_set("retrieval search")
+_FOUND = word_set("hit hits recall precision accuracy success mrr ndcg correct passed pass")
+"""Last words of names that judge what was retrieved."""
 _SCALES = frozenset({("y", "n"), ("yes", "no")}) | frozenset(
     (str(low), str(high)) for low in (0, 1) for high in (1, 2, 3, 4, 5, 6, 7, 10, 100) if low < high
 )
@@ -590,7 +593,10 @@ def is_score_name(path: str) -> bool:
         return True
     if rated and words and not known & ((_NO_SCORE - {"quality"}) | (_MEASURES - {"total"})):
         return True
-    if not words or known & _NO_SCORE or words == ("hits",):  # a count of what was found
+    if not words or words == ("hits",):  # a count of what was found
+        return False
+    found = known & _OF_RETRIEVAL and {*words[-1:]} & _FOUND  # how well, and no similarity
+    if known & (_NO_SCORE - _OF_RETRIEVAL if found else _NO_SCORE):
         return False
     if words[0] in ("top", "best") and words[-1] in ("score", "similarity"):
         return False  # of what was retrieved

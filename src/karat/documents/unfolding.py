@@ -46,6 +46,7 @@ _SEVERAL = word_set(
 )
 _TEXTS = word_set("responses outputs generations completions predictions samples")
 _SAID = ("answer", "golden")
+_NEARLY_ALL = 0.8  # of the rows
 _FEWEST = 3  # rows that a last one can sum up
 _MOST = 10_000  # rows that are looked at as a whole
 _ROUNDED = 0.006  # files round their means
@@ -98,6 +99,8 @@ def unfolded(rows: Rows) -> Rows:
             # another column of the row may surely be the answer
             if any(key != name and Meaning("answer") in meanings(key) for key in first[0]):
                 continue
+            if any(_is_right_for(first, key, name) for key in first[0]):
+                continue  # the list is one answer
             note = f"each entry of '{name}' is a row"
             rows = _changed(rows, _a_row_an_answer(rows.rows, name), note)
 
@@ -300,6 +303,21 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
     judged = any(is_score_name(key) for key in first) and roles & {"model", "condition"}
     written = words[-1] in _TEXTS and all(map(_is_written, parts))
     return bool(roles & {*_SAID}) or bool(judged) or written
+
+
+def _is_right_for(first: Sequence[Row], key: str, name: str) -> bool:
+    """Whether a golden column has a list of as many entries in nearly each row as another, and of
+    several in one at least.
+    """
+    if Meaning("golden") not in meanings(key):
+        return False
+    pairs = [(row.get(key), row.get(name)) for row in first]
+    lengths = []
+    for right, said in pairs:
+        if isinstance(right, list) and isinstance(said, list) and len(right) == len(said):
+            lengths.append(len(right))
+
+    return max(lengths, default=0) > 1 and len(lengths) >= _NEARLY_ALL * len(pairs)
 
 
 def _is_written(part: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from karat.documents.answers import (
 )
 from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
+from karat.documents.candidates import FOUND_IN
 from karat.documents.cells import dialogue, only_text
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
 from karat.documents.factors import Factor, factors_in, like_conditions
@@ -31,7 +32,7 @@ OWN = (_SYSTEM, _ANSWER, ROW)
 TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
-_NUMBERING = word_set("idx index no nr number num")
+_NUMBERING = word_set("idx index no nr number num id")
 _TIMES = word_set("date day time timestamp datetime hour started created updated")
 _FEW_DOUBLED = 0.05  # of the questions under a condition
 _MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
@@ -423,6 +424,7 @@ class Trials:
             return ids, (_SYSTEM, *further), may_repeat
         first = (columns["condition"],) if "condition" in self._named else ()
         inside = [columns[target] for target in ("condition", "model") if target in columns]
+        inside += [column for column in table.columns if column in FOUND_IN]
         conditions = condition_columns(table, ids, used=used, first=first, inside=inside)
         if conditions:
             return ids, conditions, may_repeat

@@ -568,6 +568,15 @@ def test_a_file_of_several_lists_is_read_by_the_command_that_is_named(karat, her
     assert (imported.code, "3 samples × 3 conditions × 1 repetition" in imported.out) == (0, True)
 
 
+def test_ids_that_count_anew_in_each_task_are_scored_with_it(karat, here):
+    rows = [(n, task, "AB"[task == "v"], "A", model) for task in "uvw" for n in range(8) for model in "mn"]
+    lines = ["example_id,task,target,prediction,model", *(",".join(map(str, row)) for row in rows)]
+    (here / "said.csv").write_text("\n".join(lines), encoding="utf-8")
+    done = karat("score", "said.csv", "--scorer", "equals")
+    assert (done.code, "one question: the same example_id and task and target" in done.err) == (0, True)
+    assert "equals 66.7 %" in done.out
+
+
 @pytest.mark.needs_kind("conversation")
 @pytest.mark.parametrize(
     ("column", "values", "conditions"),

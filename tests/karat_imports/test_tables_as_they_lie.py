@@ -410,3 +410,25 @@ def test_small_ids_of_runs_number_the_repetitions(tmp_path: Path) -> None:
     made = read(tmp_path, rows)
     assert size(made) == (4, ("answers",), 2)
     assert "'run_id' numbers the repetitions" in notes(made)
+
+
+BY_TASK = [
+    {"example_id": n, "task": task, "target": target, "prediction": "A", "shots": shots}
+    for task, target in zip("uvw", "AAB", strict=True)
+    for n in range(8)
+    for shots in ("none", "five")
+]
+
+
+def test_ids_that_count_anew_in_each_task_name_a_sample_with_it(tmp_path: Path) -> None:
+    made = read(tmp_path, BY_TASK)
+    assert size(made) == (24, ("none", "five"), 1)
+    assert "one 'example_id' has several golden answers, and one for each 'task'" in notes(made)
+    assert {sample.id for sample in made.run.samples()} >= {"0 · u", "0 · v", "7 · w"}
+
+
+def test_few_ids_of_two_questions_are_samples_of_their_own(tmp_path: Path) -> None:
+    rows = [{"id": min(n, 8), "target": "AB"[n % 2], "prediction": "A", "model": "m"} for n in range(10)]
+    made = read(tmp_path, rows)
+    assert size(made)[0] == 10
+    assert "8 (2)" in {sample.id for sample in made.run.samples()}

@@ -24,7 +24,7 @@ from karat.cli.printed import aside
 from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
-from karat.documents.answers import condition_columns, sample_columns, usual_id
+from karat.documents.answers import condition_columns, sample_columns, usual_id, whole_id
 from karat.documents.batches import Table
 from karat.documents.columns import LOOKED_AT, Column, Row, columns_of, paths_in
 from karat.documents.doubts import Seen, doubts
@@ -570,6 +570,13 @@ def _grouping_columns(
                 golden=answers.golden,
                 id_column=usual_id(rows.table.columns),
             )
+            if ids == [answers.question]:
+                taken = {*answers.answer, *mapped.values()}
+                ids = whole_id(rows.table, ids[0], golden=answers.golden, used=taken)
+                asked = [column for column in ids if column != answers.golden]
+                if len(asked) > 1:
+                    dataset |= {"question_key": None, "roles": {"question": asked}}
+                    ids = [*asked, str(answers.golden)]  # as the dataset numbers its samples
 
         dataset["repeated"] = True
         agent["id_key"] = ids

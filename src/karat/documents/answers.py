@@ -16,7 +16,7 @@ import msgspec
 
 from karat.documents.batches import Batch, Table
 from karat.documents.columns import MISSING, Row, cell, is_empty
-from karat.documents.names import meanings, with_role
+from karat.documents.names import may_be_factor, meanings, with_role
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import HashSet, Tally
@@ -24,6 +24,7 @@ from karat.hashes import HashSet, Tally
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _EMPTY = (None, "")
 _JOINED = " · "
+_MANY_PARTED = 0.25  # of the ids have several golden answers
 _FEW_SPELLINGS = 0.02  # of the questions of a file are written in two ways
 
 
@@ -105,6 +106,50 @@ def sample_columns(
     if numbers_rows:
         return text, True
     return [id_column], different < len(names)
+
+
+def whole_id(table: Table, name: str, *, golden: str | None, used: Collection[str]) -> list[str]:
+    """The columns that tell questions apart in a file that holds their ids and golden answers, but
+    no texts.
+
+    That is the column of ids; where many ids have several golden answers, another one as well, with
+    which none has (a number counts in each task anew); else the golden answer as well. `used`:
+    columns with another meaning.
+    """
+    if golden is None:
+        return [name]
+    pairs, several = _of_ids(table, [name], golden)
+    if not several:
+        return [name]
+    found: dict[str, int] = {}
+    for column in table.columns if several > _MANY_PARTED * pairs else ():
+        if column in {name, golden, *used, *with_role([column], "condition", "model")}:
+            continue
+        if not may_be_factor(column):
+            continue
+        values, whole = Tally(), Tally()
+        for batch in table:
+            values.update(filter(None, batch.texts(column)))
+            whole.update(batch.keys([column, name]))
+        each_has_several_ids = whole.different() >= 2 * values.different()
+        _, still_several = _of_ids(table, [name, column], golden)
+        if each_has_several_ids and not still_several:
+            found[column] = values.different()
+
+    parting = min(found, key=lambda column: found[column], default=golden)
+    return [name, parting]
+
+
+def _of_ids(table: Table, ids: Sequence[str], golden: str) -> tuple[int, int]:
+    """How many different ids with golden answers there are, and how many ids have several."""
+    pairs = HashSet()
+    names = Tally()
+    for batch in table:
+        for key in batch.keys([*ids, golden]):
+            if key[-1] and pairs.add(key):
+                names.update([key[:-1]])
+
+    return names.different(), len(names.again())
 
 
 def stop_reason(row: Row) -> str | None:

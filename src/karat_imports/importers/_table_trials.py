@@ -13,6 +13,7 @@ from karat.documents.answers import (
     repetition_value,
     sample_columns,
     says_no_error,
+    whole_id,
 )
 from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
@@ -122,6 +123,8 @@ class Trials:
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
+        self._parted_by: str | None = None
+        self._parted = set[str]()  # ids of several samples
         ids, self.conditions, may_repeat = self._grouping()
         self.ids = tuple(ids)
         self.factors: tuple[Factor, ...] = ()
@@ -133,8 +136,6 @@ class Trials:
 
         self.distinct = not (may_repeat or self.conditions)
         self.numbered: tuple[str, ...] = ()  # the column with repetitions, if values tell it
-        self._parted_by: str | None = None
-        self._parted = set[str]()  # ids of several samples
         if may_repeat and "repetition" not in columns:
             found_repetition = self._numbered_by(ids)
             if found_repetition is not None:
@@ -291,7 +292,8 @@ class Trials:
         """
         column = self._columns.get("id")
         parted = self._parted_by is not None
-        if self._of_one_sample[0] != column or "id" in self._named or parted:
+        asked = "question" in self._columns  # else golden answers differ, and are no spellings
+        if self._of_one_sample[0] != column or "id" in self._named or parted or not asked:
             return {}
         ids, pairs = Tally(), Tally()
         for batch in self._table:
@@ -354,7 +356,7 @@ class Trials:
         for batch in self._table:
             groups.update(batch.keys(grouping))
         doubled = groups.again()
-        by_id = self._columns.get("id") in ids
+        by_id = self._columns.get("id") in ids and self._parted_by is None
         if not by_id or not 0 < len(doubled) <= _FEW_DOUBLED * groups.different():
             return
         for column in self._table.columns:
@@ -404,6 +406,8 @@ class Trials:
         table = self._table
         ids = [columns.get("id") or columns["question"]]
         may_repeat = True
+        if "question" not in columns:
+            ids = self._whole_id(ids[0])
         if "question" in columns and "id" not in self._named:
             ids, may_repeat = sample_columns(
                 table,
@@ -436,6 +440,24 @@ class Trials:
                     return ids, (columns[target],), may_repeat
 
         return ids, (), may_repeat
+
+    def _whole_id(self, name: str) -> list[str]:
+        """The column of ids, with another one if ids count anew for each of its values. Notes
+        that.
+        """
+        golden = self._columns.get("golden")
+        ids = whole_id(self._table, name, golden=golden, used=self._used)
+        if len(ids) == 1:
+            return ids
+        if ids[1] != golden:
+            self._parted_by = ids[1]
+            for batch in self._table:
+                self._parted.update(batch.texts(name))
+            self._findings.note(
+                f"one '{name}' has several golden answers, and one for each '{ids[1]}': a sample "
+                f"is named by both"
+            )
+        return ids
 
     def _numbers_rows(self) -> bool:
         """Whether ids that differ from row to row number the rows, as each question has one row

@@ -227,7 +227,7 @@ class Csv:
         of_systems = {*systems, *models, *models.values()}
         for found in systems.values():
             of_systems |= {*found.values()}
-        used = {*chosen.values(), *trials.conditions, *trials.numbered} | of_systems
+        used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
         if findings.cluster is not None:

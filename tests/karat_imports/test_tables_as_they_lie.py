@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ def size(made: Imported) -> tuple[int, tuple[str, ...], int]:
 
 def notes(made: Imported) -> str:
     return "\n".join(made.findings.notes)
+
+
+def first_row(made: Imported) -> Mapping[str, str]:
+    return made.run.info.dataset.first_row
 
 
 def refused(folder: Path, rows: object, **options: object) -> str:
@@ -399,8 +404,8 @@ def test_verdicts_that_are_known_in_part_are_no_scores(tmp_path: Path) -> None:
     for number, verdict in enumerate(("correct", "hedged", "correct", "made up")):
         rows.append({"question": f"What is {number}?", "answer": "It is.", "category": verdict})
     message = refused(tmp_path, rows, map={"score.category": "category"})
-    assert "'category' holds verdicts of which only some are known ('correct')" in message
-    assert "'hedged', 'made up'" in message
+    assert "'category' holds words of which not all have a value: say what they are worth" in message
+    assert '{"correct": 1, "hedged": ?, "made up": ?}' in message
     rows = [{**row, "category": "error" if row["category"] == "hedged" else "correct"} for row in rows]
     assert read(tmp_path, rows, map={"score.category": "category"}).counts["answers"] >= 3
 
@@ -432,3 +437,61 @@ def test_few_ids_of_two_questions_are_samples_of_their_own(tmp_path: Path) -> No
     made = read(tmp_path, rows)
     assert size(made)[0] == 10
     assert "8 (2)" in {sample.id for sample in made.run.samples()}
+
+
+def test_grades_in_words_are_offered_with_their_words_and_taken_with_what_these_are_worth(tmp_path: Path) -> None:
+    rows = [
+        {"question_id": n, "model": "m", "category": word} for n, word in enumerate(("correct", "hedged", "refused"))
+    ]
+    told = '--map score.category=category --set \'words={"correct": 1, "hedged": ?, "refused": ?}\''
+    assert f"if 'category' judges:\n  {told}" in refused(tmp_path, rows)
+    assert told in refused(tmp_path, rows, map={"score.category": "category"})
+    words = {"hedged": 0.5, "refused": None}
+    made = read(tmp_path, rows, map={"score.category": "category"}, words=words)
+    assert (made.counts["scores"], made.counts["not run"]) == (2, 1)
+
+
+def test_a_status_that_tells_of_no_result_is_a_failure_and_no_score_of_0(tmp_path: Path) -> None:
+    ended = ("done", "timeout", "blocked_by_quota", "done")
+    rows = [{"id": f"q{n}", "question": f"{n}?", "status": word, "score": 1} for n, word in enumerate(ended)]
+    made = read(tmp_path, rows)
+    assert (made.counts["scores"], made.counts["failures"]) == (2, 2)
+    assert "error=status" in notes(made)
+
+
+def test_how_many_checks_passed_is_a_share_and_0_of_0_is_none(tmp_path: Path) -> None:
+    counts = [(1, 2), (2, 2), (0, 0)]
+    rows = [
+        {"id": f"q{n}", "question": f"{n}?", "checks_passed": p, "checks_total": t} for n, (p, t) in enumerate(counts)
+    ]
+    made = read(tmp_path, rows)
+    assert (made.counts["scores"], made.counts["not run"]) == (2, 1)
+    assert "taken as a share: 'checks_passed' of 'checks_total'" in notes(made)
+
+
+def test_of_several_pairs_of_expected_and_actual_one_is_asked_for(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        words = {"expected_path": "faq", "expected_action": "tell", "actual_path": "faq", "actual_action": "ask"}
+        rows.append({"id": n, "query": f"What is {n}?", **words})
+    said = refused(tmp_path, rows)
+    for part in ("path", "action"):
+        assert f"--map golden=expected_{part} --map answer=actual_{part}" in said
+    made = read(tmp_path, rows, map={"golden": "expected_path", "answer": "actual_path"})
+    assert (size(made)[0], first_row(made)["golden"]) == (4, "faq")
+
+
+def test_how_an_attack_ended_is_no_golden_answer(tmp_path: Path) -> None:
+    rows = [
+        {"prompt": f"Tell me {n}.", "response": f"No, not {n}.", "label": word}
+        for n, word in enumerate(("success", "refused", "error", "refused"))
+    ]
+    made = read(tmp_path, rows)
+    assert "golden" not in first_row(made)
+    assert "not taken, as it judges in words: 'label' (error, refused, success)" in notes(made)
+
+
+def test_a_code_that_numbers_the_rows_is_no_golden_answer(tmp_path: Path) -> None:
+    rows = [{"reference": f"Web-0{n}", "question": f"Is it {n}?", "answer": "Yes"} for n in range(4)]
+    made = read(tmp_path, rows)
+    assert first_row(made) == {"question": "Is it 0?", "answer": "Yes"}

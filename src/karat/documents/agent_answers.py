@@ -17,6 +17,7 @@ from karat.documents.names import (
 )
 from karat.documents.results import (
     OF_JUDGES,
+    ended_in_words,
     names_system,
     repeats_scores,
     same_classes,
@@ -55,6 +56,11 @@ def answers_in_results(
     paired = _paired_parts(file)
     if paired and not {"golden", "answer"} & {*file.named}:
         return paired
+    if file.pairs and not {"golden", "answer"} <= {*file.named}:
+        options = _of_pairs(file, agents)
+        if options:
+            return options
+    weak = [path for path in weak if not _says_how_it_ended(file, path, agents)]
     part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])
     if not part_of_both and (not exact or "." in exact[0]):  # an object as golden answer
         exact = [path for path in file.strong("golden") if "." not in path] or exact[:1]
@@ -103,6 +109,30 @@ def answers_in_results(
 def _is_exact(paths: tuple[str, ...]) -> bool:
     """Whether these are several systems, or the answer by its very name."""
     return len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
+
+
+def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
+    """Each of several pairs such as `expected_path` and `actual_path`, then other answers, as far
+    as they hold what the user has named.
+    """
+    options: list[Taken] = []
+    for golden, answer in file.pairs:
+        pair: Taken = {"golden": (golden,), "answer": (answer,)}
+        if all(file.named.get(role, paths) == paths for role, paths in pair.items()):
+            options.append({role: paths for role, paths in pair.items() if role not in file.named})
+
+    paired = {answer for _, answer in file.pairs}
+    if not {"golden", "answer"} & {*file.named}:
+        options += [{"answer": (path,)} for path in agents if path not in paired]
+    return options
+
+
+def _says_how_it_ended(file: Candidates, path: str, agents: Sequence[str]) -> bool:
+    """Whether a column holds words for outcomes, which no answer has: it judges."""
+    column = file.free[path]
+    answered = [*agents, *file.named.get("answer", ())]
+    shared = any(column.values & file.columns[other].values for other in answered)
+    return ended_in_words(column) and not shared
 
 
 def _paired_parts(file: Candidates) -> list[Taken]:

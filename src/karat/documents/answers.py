@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
 import msgspec
 
 from karat.documents.batches import Batch, Table
-from karat.documents.columns import MISSING, Row, cell, is_empty
-from karat.documents.names import may_be_factor, meanings, with_role
+from karat.documents.columns import MISSING, Column, Row, cell, is_empty
+from karat.documents.names import (
+    last_part,
+    may_be_factor,
+    meanings,
+    with_role,
+    word_set,
+    words_of,
+)
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import HashSet, Tally
@@ -177,6 +184,34 @@ def says_no_error(text: str) -> bool:
     return said in _NO_ERROR or _DISTANCE.fullmatch(said) is not None
 
 
+def failing_status(columns: Mapping[str, Column]) -> str | None:
+    """The column that says of each row how its run ended, where some did not end as they should:
+    in an error, a timeout, blocked. None: there is none.
+    """
+    for path, column in columns.items():
+        if is_status(path) and any(map(says_not_run, column.values)):
+            return path
+    return None
+
+
+def is_status(path: str) -> bool:
+    """Whether a column's name says that it holds how a run ended."""
+    return words_of(last_part(path))[-1:] in (("status",), ("state",))
+
+
+def says_not_run(text: str) -> bool:
+    """Whether the text of a column of statuses says that there is no result.
+
+    >>> says_not_run("blocked_by_quota"), says_not_run("timed out"), says_not_run("done")
+    (True, True, False)
+    """
+    words = words_of(text)
+    return bool(_NOT_RUN & {*words}) or words[:2] == ("timed", "out")
+
+
+_NOT_RUN = word_set(
+    "error errors errored timeout crash crashed exception blocked aborted cancelled"
+)
 _NO_ERROR = frozenset({"", *MISSING, "false", "no", "0", "[]", "{}"})
 _DISTANCE = re.compile(r"[-+]?\d*\.\d+(?:e[-+]?\d+)?")
 

@@ -37,6 +37,8 @@ FOUND_IN = ("sheet", "list")
 _RARE = frozenset({"error", "stop_reason"})
 _RIGHT = word_set("expected true correct gold golden reference target")
 _READ = word_set("parsed extracted")
+_NUMBERED = word_set("reference ref")
+"""Names of golden answers, and of numbers by which a question is referred to."""
 _DONE = word_set("actual predicted pred got observed generated") | _READ
 _NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
 _OF_A_RUN = word_set(
@@ -83,6 +85,7 @@ class Candidates:
         self.columns, self.door, self.named = columns, door, named
         self.needs_golden = needs_golden
         self.unsure = False  # whether no name speaks of a role, so that nothing is certain
+        self.pairs: list[tuple[str, str]] = []  # what is right and what was done, of several
         self.of_a_run = bool({*words_of(PurePath(file).stem)} & _OF_A_RUN)
         # a question may be its own id
         taken = {path for role, paths in named.items() if role != "id" for path in paths}
@@ -106,10 +109,7 @@ class Candidates:
             if column.filled and (given or column.filled >= needed):
                 self.free[path] = column
 
-        self.meanings = {path: meanings(path) for path in self.free}
-        for path, column in self.free.items():
-            if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
-                self.meanings[path] = (Meaning("started"),)
+        self.meanings = {path: _meanings_of(path, column) for path, column in self.free.items()}
         for path in self.free:  # a judge's words beside its score
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
@@ -204,6 +204,8 @@ class Candidates:
             self.meanings[done[both[0]]] = (Meaning("answer"),)
             for path in others if read else ():
                 self.meanings[path] = ()
+        elif len(both) > 1:
+            self.pairs = [(right[rest], done[rest]) for rest in both]
 
     def is_of_a_run(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
@@ -270,6 +272,15 @@ class Candidates:
                 found.append(path)
 
         return sorted(found, key=lambda path: -self.free[path].mean_length)[:12]
+
+
+def _meanings_of(path: str, column: Column) -> tuple[Meaning, ...]:
+    """What a column's name means, unless its cells say otherwise."""
+    if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
+        return (Meaning("started"),)
+    if joined(path) in _NUMBERED and column.numbers_rows:
+        return (Meaning("id"),)
+    return meanings(path)
 
 
 def is_in_answer(path: str) -> bool:

@@ -52,6 +52,7 @@ _HASH = re.compile(r"(?=.*[a-fA-F])(?=.*\d)[0-9a-fA-F-]{16,}")
 _RATED = re.compile(r"(\d+(?:\.\d+)?) *[-–—:(][^\d]{2,30}")
 """A number with what it means on its scale."""
 _IMAGE = re.compile(r"\S[^\n]*\.(?i:png|jpe?g|gif|webp|bmp|tiff?)")
+_NUMBERED = re.compile(r"[^\W\d_]{2,8}[-_. ]?\d{1,4}")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)")
 
 
@@ -166,6 +167,12 @@ class Column(msgspec.Struct):
     def names_images(self) -> bool:
         """Whether cells hold nothing but the names of images."""
         return bool(self.values) and all(map(_IMAGE.fullmatch, self.values))
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether each cell is another short code that ends with a number: `Web-01`."""
+        coded = all(map(_NUMBERED.fullmatch, self.values))
+        return coded and len(self.values) == self.filled > 2
 
     @property
     def repeats(self) -> bool:

@@ -258,7 +258,7 @@ _MEASURES = word_set(
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
     """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
-    violations prohibited harmful unsupported jailbroken jailbreak unsafe"""
+    violations prohibited harmful unsupported jailbroken jailbreak unsafe attack attacks asr"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
 _SORTS = word_set("variable type category kind topic group class name dimension axis domain case")

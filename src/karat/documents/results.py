@@ -57,6 +57,12 @@ _POINTS = word_set("points point marks mark")
 _TOPS = (1, 5, 10, 100)
 _CODED = word_set("numeric num number code value score int encoded")
 _FEW_CODES = 10
+_FEW_OUTCOMES = 10
+_OUTCOMES = word_set(
+    """success successful succeeded failure failed fail pass passed error errors null timeout
+    blocked refused refusal complied jailbroken bypassed correct incorrect wrong right fabricated
+    fabrication hallucinated hallucination"""
+)
 _LONG = 20  # characters on average; labels, of which several systems give the same, are shorter
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
@@ -109,6 +115,17 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         for path in found
         if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
     ]
+
+
+def ended_in_words(column: Column) -> bool:
+    """Whether cells hold few different words, half of which say how something ended: `refused`,
+    `partial_success`, `hedged_wrong`.
+    """
+    different = {value.strip().casefold() for value in column.values}
+    if not column.texts or not 1 < len(different) <= _FEW_OUTCOMES:
+        return False
+    ended = [value for value in different if _OUTCOMES & {*words_of(value)}]
+    return 2 * len(ended) >= len(different)
 
 
 def like_scores(

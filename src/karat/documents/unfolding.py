@@ -46,6 +46,8 @@ _SEVERAL = word_set(
 )
 _TEXTS = word_set("responses outputs generations completions predictions samples")
 _SAID = ("answer", "golden")
+_DIGITS = 10
+_PASSED = word_set("passed correct succeeded solved met")
 _NEARLY_ALL = 0.8  # of the rows
 _FEWEST = 3  # rows that a last one can sum up
 _MOST = 10_000  # rows that are looked at as a whole
@@ -88,6 +90,10 @@ def unfolded(rows: Rows) -> Rows:
     applying = _applying(first)
     if applying:
         rows = _changed(rows, _where_they_apply(rows.rows, applying), *_said_of(rows, applying))
+    counted = _counted(first)
+    if counted:
+        listed = some_of([f"'{name}' of '{whole}'" for name, whole in counted.items()])
+        rows = _changed(rows, _as_shares(rows.rows, counted), f"taken as a share: {listed}")
     if rows.count:
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     together = _answers_and_scores(first)
@@ -208,6 +214,56 @@ def _said_of(rows: Rows, applying: Mapping[str, str]) -> list[str]:
             counts.append(f"'{metric}' in {plural(number, 'row')} where '{column}' says so")
 
     return [f"missing, as not applicable: {some_of(counts)}"] if counts else []
+
+
+# --- how many of how many ---------------------------------------------------------------------
+
+
+def _counted(first: Sequence[Row]) -> dict[str, str]:
+    """Column of how many passed → the column of how many there are: `checks_passed` and
+    `checks_total`.
+    """
+    columns = {words_of(name): name for name in first[0]}
+    found = {}
+    for words, name in columns.items():
+        for place in (at for at, word in enumerate(words) if word in _PASSED):
+            rest = words[:place] + words[place + 1 :]
+            wholes = ((*rest, "total"), ("total", *rest), ("num", *rest), ("n", *rest))
+            whole = next((columns[other] for other in wholes if other in columns), None)
+            if rest and whole is not None and _are_counts(first, name, whole):
+                found[name] = whole
+
+    return found
+
+
+def _are_counts(first: Sequence[Row], name: str, whole: str) -> bool:
+    """Whether rows hold a whole number each, the first of which is never more than the second."""
+    for row in first:
+        part, of = _whole_number(row.get(name)), _whole_number(row.get(whole))
+        if part is None or of is None or part > of:
+            return False
+
+    return True
+
+
+def _whole_number(value: object) -> int | None:
+    """The number from 0 that a cell is; None: it is none."""
+    text = text_of(value)
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else None
+
+
+def _as_shares(
+    rows: Iterable[tuple[int, Row]], counted: Mapping[str, str]
+) -> Iterator[tuple[int, Row]]:
+    """0 of 0 is no share."""
+    for number, row in rows:
+        changed = dict(row)
+        for name, whole in counted.items():
+            part, of = _whole_number(row.get(name)), _whole_number(row.get(whole))
+            if part is not None and of is not None:
+                changed[name] = part / of if of else None
+
+        yield number, changed
 
 
 # --- an object in a cell, as text -------------------------------------------------------------

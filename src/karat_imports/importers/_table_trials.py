@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from karat.documents.answers import (
     Copies,
     Repetitions,
     condition_columns,
     conditions_of,
+    is_status,
     repetition_value,
     sample_columns,
     says_no_error,
+    says_not_run,
     whole_id,
 )
 from karat.documents.attempts import Attempts
@@ -98,6 +102,25 @@ _Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], f
 """The reply of a row, why there is none, its scores, and its seconds."""
 
 
+class Worth(msgspec.Struct, frozen=True, kw_only=True):
+    """What cells of scores are worth beside numbers and verdicts, by the user's word."""
+
+    no_score: Collection[float] = ()
+    words: Mapping[str, float | None] = {}  # None: no score
+
+    def of(self, value: object) -> float | None:
+        """The score that a cell is; None: it is none."""
+        if self.words and isinstance(value, str) and value in self.words:
+            return self.words[value]
+        return score_in(value)
+
+    def says_none(self, value: object) -> bool:
+        """Whether a cell says by itself that there is no score."""
+        if value is None or isinstance(value, float):
+            return True
+        return isinstance(value, str) and (value in self.words or value.strip().lower() in MISSING)
+
+
 class Trials:
     """The trials of a table, which is read several times and never kept."""
 
@@ -110,16 +133,14 @@ class Trials:
         findings: Findings,
         *,
         named: Collection[str],
-        no_score: Collection[float],
+        worth: Worth,
     ) -> None:
-        """`named`: the targets whose columns the user has named. `no_score`: numbers in columns of
-        scores that mean that there is none.
-        """
+        """`named`: the targets whose columns the user has named."""
         self._place, self._table = place, Table(rows)
         self._columns: Mapping[str, str] = columns
         self._metrics = [*metrics]
         self._findings, self._named = findings, named
-        self._no_score = no_score
+        self._worth = worth
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
@@ -171,8 +192,8 @@ class Trials:
         if self._repeated and "error" in columns and "repetition" not in columns:
             for batch in self._table:
                 rows_of = zip(self._keys(batch), conditions_of(batch, self.conditions), strict=True)
-                for group, text in zip(rows_of, batch.texts(columns["error"]), strict=True):
-                    self._attempts.add(group, failed=not says_no_error(text))
+                for group, text in zip(rows_of, self._errors(batch), strict=True):
+                    self._attempts.add(group, failed=bool(text))
         if self._repeated:
             used = {*self._used, *self.conditions}
             grouping = [*self._of_one_sample, *self.conditions]
@@ -509,7 +530,18 @@ class Trials:
             if target in TEXTS or target.startswith("reason."):
                 texts[target] = batch.texts(column, _text)
 
+        texts["error"] = self._errors(batch)
         return texts
+
+    def _errors(self, batch: Batch) -> Sequence[str]:
+        """What rows say went wrong; "": nothing."""
+        column = self._columns.get("error")
+        if column is None:
+            return [""] * len(batch.numbers)
+        texts = batch.texts(column, _text)
+        if is_status(column):
+            return [text if says_not_run(text) else "" for text in texts]
+        return ["" if says_no_error(text) else text for text in texts]
 
     def _results(
         self, batch: Batch, texts: Mapping[str, Sequence[str]], wrong: dict[int, list[str]]
@@ -539,7 +571,7 @@ class Trials:
             seconds = took
             if took is not None:
                 seconds = took / self._a_second
-            if error and not says_no_error(error):
+            if error:
                 failure = ImportedFailure(cls="agent", kind="error", message=error)
                 yield None, failure, (), seconds
             elif answer or (scored and any(value is not None for value in scored)) or was_cut(stop):
@@ -563,15 +595,14 @@ class Trials:
         if target not in self._columns:
             return ()
         values = batch.column(self._columns[target])
-        numbers = [*map(score_in, values)]
+        judges = target.startswith("score.")
+        numbers = [*map(self._worth.of if judges else score_in, values)]
         name = target.removeprefix("score.")
         for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
-            if number in self._no_score and name != target:
+            if judges and number in self._worth.no_score:
                 numbers[at] = None
                 self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
-            elif number is not None or value is None or isinstance(value, float):
-                continue
-            elif not isinstance(value, str) or value.strip().lower() not in MISSING:
+            elif number is None and not self._worth.says_none(value):
                 wrong.setdefault(at, []).append(f"'{name}' is not a number")
 
         return numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.documents.answers import failing_status, says_not_run
 from karat.documents.cells import only_text
 from karat.documents.columns import (
     LOOKED_AT,
@@ -43,6 +45,7 @@ from karat.documents.results import (
     belongs_to,
     coded,
     compares,
+    ended_in_words,
     like_scores,
     models_by_system,
     score_columns,
@@ -56,7 +59,7 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import some_of, text_of
+from karat.formats import brief, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
@@ -69,6 +72,7 @@ from karat_imports.importers._table_trials import (
     ARowASystem,
     Numbered,
     Trials,
+    Worth,
 )
 from karat_imports.importers.chats import Chats, table, who_answers
 
@@ -121,6 +125,11 @@ class Csv:
         )
         no_score: list[float] = Field(
             default=[], description="numbers that mean that there is no score, such as -1"
+        )
+        words: dict[str, float | None] = Field(
+            default={},
+            description="words in columns of scores → what they are worth, such as "
+            "{correct: 1, partly: 0.5}; null: no score",
         )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
@@ -209,7 +218,8 @@ class Csv:
                 metrics[name.partition(".")[2]] = column
 
         _check_verdicts(
-            {column: columns[column] for column in metrics.values() if column in columns}
+            {name: columns[column] for name, column in metrics.items() if column in columns},
+            self._options.words,
         )
         trials = Trials(
             f"{path.name}, {rows.unit}",
@@ -218,7 +228,7 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            no_score=self._options.no_score,
+            worth=Worth(no_score=self._options.no_score, words=self._options.words),
         )
         by_name = self._found_by_name(chosen, trials)
         if by_name:
@@ -379,6 +389,9 @@ class Csv:
             if column not in taken:
                 found[target] = column
 
+        status = failing_status(columns)
+        if status is not None and "error" not in found | chosen:
+            found["error"] = status
         if not _is_result(found | chosen):
             raise _no_results(path, columns, result, [*found, *chosen])
         systems: Mapping[str, Mapping[str, str]] = {}
@@ -488,6 +501,14 @@ def _judges(column: Column) -> bool:
     return column.texts > 0 and few and not column.is_scored
 
 
+def _may_judge(column: Column) -> bool:
+    """Whether cells hold few words for how something ended, or verdicts beside others."""
+    if not 1 < len(column.values) <= _MOST_WORDS or column.is_scored:
+        return False
+    verdicts = any(value.strip().casefold() in VERDICTS for value in column.values)
+    return column.texts > 0 and (verdicts or ended_in_words(column))
+
+
 def _unsaid(
     columns: Mapping[str, Column], used: Collection[str], answer: str | None
 ) -> Iterator[str]:
@@ -495,9 +516,11 @@ def _unsaid(
     in_words = set()
     for path, column in columns.items():
         words = sorted(column.values)
-        if path not in used and _judges(column) and is_score_name(path):
+        judges = _judges(column) and is_score_name(path)
+        if path not in used and (judges or _may_judge(column)):
             in_words.add(path)
-            yield f"not taken, as it judges in words: '{path}' ({some_of(words)})"
+            option = f"--map {quote(f'score.{path}={path}')} {_worth(column)}"
+            yield f"not taken, as it judges in words: '{path}' ({some_of(words)}); if so: {option}"
 
     answers = columns.get(answer or "")
     if answers is not None and 2 * answers.lists > answers.filled:
@@ -548,27 +571,36 @@ def _is_target(name: str) -> bool:
     return name in {*_TARGETS} - {*_ROLES} or name.startswith(("score.", "reason."))
 
 
-def _check_verdicts(columns: Mapping[str, Column]) -> None:
-    """Raises BadOption for a column of words of which only some are known as verdicts: scores of
-    these alone would say that all is right, or all wrong.
+def _check_verdicts(columns: Mapping[str, Column], words: Mapping[str, float | None]) -> None:
+    """Raises BadOption for a column of words of which not all are worth something: scores of the
+    others alone would say that all is right, or all wrong. `columns`: by metric.
     """
-    for path, column in columns.items():
-        known, unknown = [], []
-        for value in sorted(column.values):
-            word = value.strip().casefold()
-            if word in VERDICTS and not word.isdecimal():
-                known.append(repr(value))
-            elif (
-                not (word in MISSING or _NO_VERDICT & {*words_of(word)}) and score_in(value) is None
-            ):
-                unknown.append(repr(value))
-
-        if known and unknown:
+    for name, column in columns.items():
+        unknown = {
+            value
+            for value in column.values - {*words}
+            if score_in(value) is None and value.strip().casefold() not in MISSING
+        }
+        rest = [value for value in unknown if not _NO_VERDICT & {*words_of(value)}]
+        if rest and not column.numbers and len(column.values) <= _MOST_WORDS:
             raise BadOption(
                 "--map",
-                f"'{path}' holds verdicts of which only some are known ({some_of(known)}): write "
-                f"numbers for {some_of(unknown)} into a column, and map that",
+                f"'{column.path}' holds words of which not all have a value: say what they are "
+                f"worth:\n  --map {quote(f'score.{name}={column.path}')} {_worth(column)}",
             )
+
+
+def _worth(column: Column) -> str:
+    """The option that says what the words of a column are worth, to be filled in."""
+    pairs = []
+    for value in sorted(column.values):
+        worth = score_in(value)
+        written = "?" if worth is None else brief(worth)
+        if says_not_run(value):
+            written = "null"
+        pairs.append(f"{json.dumps(value, ensure_ascii=False)}: {written}")
+
+    return f"--set {quote('words={' + ', '.join(pairs) + '}')}"
 
 
 def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
@@ -639,7 +671,9 @@ def _undecided(
     to be said.
     """
     if result.readings and _is_result(_found(result.readings[0], columns)):
-        return BadOption("--map", _readings(path, result, columns, mapped))
+        answers = [reading.one("answer") or "" for reading in result.readings]
+        judging = _grades_in(columns, answers)
+        return BadOption("--map", "".join([_readings(path, result, columns, mapped), *judging]))
     numbers = {f"score.{name}": name for name in _unnamed_numbers(result, columns)}
     if numbers and "score" not in named and result.asked.endswith("is the answer"):
         judged = {**named, "score": tuple(numbers.values())}
@@ -649,6 +683,17 @@ def _undecided(
             return BadOption("--map", f"if {some_of([*numbers.values()])} judge answers, {text}")
 
     return _no_results(path, columns, result, mapped)
+
+
+def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]:
+    """The end of a sentence for each of these columns that may hold grades in words."""
+    found = []
+    for path in dict.fromkeys(paths):
+        if path in columns and _may_judge(columns[path]):
+            option = f"--map {quote(f'score.{path}={path}')} {_worth(columns[path])}"
+            found.append(f"; if '{path}' judges:\n  {option}")
+
+    return found
 
 
 def _no_results(
@@ -671,6 +716,7 @@ def _no_results(
         say = f"{none}: say which column is the answer or a score {listed}"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
+        say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = [name for name in columns if holds_scores(name) and _judges(columns[name])]
         if in_words:
             say += (
@@ -757,6 +803,7 @@ _NO_VERDICT = word_set(
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
 _FEW_WORDS = 6  # of which a verdict is one
+_MOST_WORDS = 12  # that are asked about
 
 
 def _listed(columns: Sequence[str]) -> str:

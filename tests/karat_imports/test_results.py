@@ -378,8 +378,10 @@ def test_what_is_not_read_as_it_may_be_meant_is_said(tmp_path: Path) -> None:
     (made,) = import_results("csv", [path], tmp_path / "runs")
     assert [*made.run.events_of(Score)] == []
     assert {
-        "not taken, as it judges in words: 'correctness' (error, partial, yes); if so: --map "
-        """score.correctness=correctness --set 'words={"error": null, "partial": ?, "yes": 1}'""",
+        (
+            "not taken, as it judges in words: 'correctness' (error, partial, yes); if so: "
+            """--map score.correctness=correctness --set 'words={"error": null, "partial": ?, "yes": 1}'"""
+        ),
         "'answer' holds lists: each list is one answer",
         "rows of one 'session_id' may be turns of one conversation: each is taken as a question of its own",
     } <= {*made.findings.notes}

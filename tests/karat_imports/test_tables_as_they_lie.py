@@ -56,7 +56,7 @@ def test_an_id_that_is_not_the_key_is_not_said_to_be_used(tmp_path: Path) -> Non
     rows = []
     for version in ("v1", "v2"):
         rows += [{"prompt_id": version, "question": f"What is {n}?", "answer": f"{version} {n}"} for n in range(6)]
-    made = read(tmp_path, rows)
+    made = read(tmp_path, rows, unnamed="repetitions")
     assert "id=prompt_id" not in notes(made)
     assert size(made)[0] == 6
 
@@ -495,3 +495,15 @@ def test_a_code_that_numbers_the_rows_is_no_golden_answer(tmp_path: Path) -> Non
     rows = [{"reference": f"Web-0{n}", "question": f"Is it {n}?", "answer": "Yes"} for n in range(4)]
     made = read(tmp_path, rows)
     assert first_row(made) == {"question": "Is it 0?", "answer": "Yes"}
+
+
+def test_what_as_many_rows_of_each_question_are_is_asked_if_nothing_names_them(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"Is it {n}?", "response": f"It is {word} {n}."} for n in range(5) for word in ("not", "surely")
+    ]
+    assert "each question has 2 rows, and nothing names or numbers them" in refused(tmp_path, rows)
+    assert size(read(tmp_path, rows, unnamed="repetitions")) == (5, ("answers",), 2)
+    assert size(read(tmp_path, rows, unnamed="conditions")) == (5, ("1", "2"), 1)
+    named = [{**row, "trial": number % 2} for number, row in enumerate(rows)]
+    assert size(read(tmp_path, named)) == (5, ("answers",), 2)
+    assert size(read(tmp_path, rows[:-1])) == (5, ("answers",), 2)

@@ -13,6 +13,7 @@ from karat.documents.answers import (
     condition_columns,
     conditions_of,
     is_status,
+    key_of,
     repetition_value,
     sample_columns,
     says_no_error,
@@ -31,15 +32,16 @@ from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedScore, ImportedTrial
 from karat.records import Reply, Usage, was_cut
 
-_SYSTEM, _ANSWER, ROW = "karat system", "karat answer", "karat row"
+_SYSTEM, _ANSWER, ROW, PLACE = "karat system", "karat answer", "karat row", "karat place"
 """Columns of our own."""
-OWN = (_SYSTEM, _ANSWER, ROW)
+OWN = (_SYSTEM, _ANSWER, ROW, PLACE)
 TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
 _NUMBERING = word_set("idx index no nr number num id")
 _TIMES = word_set("date day time timestamp datetime hour started created updated")
 _FEW_DOUBLED = 0.05  # of the questions under a condition
+_FEWEST_ALIKE = 5  # questions
 _MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
 
 
@@ -95,6 +97,20 @@ class Numbered:
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return ((number, {ROW: number, **row}) for number, row in self._rows)
+
+
+class Placed:
+    """The rows of a table with their places among those of their question in a column, from 1."""
+
+    def __init__(self, rows: Iterable[tuple[int, Row]], ids: Sequence[str]) -> None:
+        self._rows, self._ids = rows, ids
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        met = Counter[tuple[str, ...]]()
+        for number, row in self._rows:
+            key = key_of(row, self._ids)
+            met[key] += 1
+            yield number, {PLACE: str(met[key]), **row}
 
 
 _Group = tuple[tuple[str, ...], str | None]  # a row's sample and condition
@@ -187,6 +203,12 @@ class Trials:
             groups.different() == samples.different() * len(conditions)
         )
         self.sparse = is_complete and "repetition" not in self._columns
+        self.alike = 0  # rows of each question, if nothing tells them apart
+        if self.sparse and not self.conditions and not {"error", "started"} & {*columns}:
+            size = samples.usual()
+            regular = len(samples) == size * samples.different()
+            if regular and size > 1 and samples.different() >= _FEWEST_ALIKE:
+                self.alike = size
         self.hint = None
         self._attempts = Attempts()
         if self._repeated and "error" in columns and "repetition" not in columns:

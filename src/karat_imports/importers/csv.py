@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -45,7 +45,6 @@ from karat.documents.results import (
     belongs_to,
     coded,
     compares,
-    ended_in_words,
     like_scores,
     models_by_system,
     score_columns,
@@ -67,10 +66,12 @@ from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
     OWN,
+    PLACE,
     ROW,
     TEXTS,
     ARowASystem,
     Numbered,
+    Placed,
     Trials,
     Worth,
 )
@@ -130,6 +131,11 @@ class Csv:
             default={},
             description="words in columns of scores → what they are worth, such as "
             "{correct: 1, partly: 0.5}; null: no score",
+        )
+        unnamed: Literal["repetitions", "conditions"] | None = Field(
+            default=None,
+            description="what several rows of a question are that nothing names or numbers: the "
+            "n-th of each one is its n-th repetition, or of the n-th condition",
         )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
@@ -212,6 +218,10 @@ class Csv:
             if not items:
                 findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
 
+        if self._options.unnamed == "conditions":
+            table = Placed(table, [chosen[key] for key in ("id", "question") if key in chosen][:1])
+            chosen["condition"] = PLACE
+
         metrics = {}
         for name, column in chosen.items():
             if name.startswith("score."):
@@ -230,6 +240,13 @@ class Csv:
             named={*self._options.map},
             worth=Worth(no_score=self._options.no_score, words=self._options.words),
         )
+        if trials.alike and self._options.unnamed is None:
+            raise BadOption(
+                "--set unnamed",
+                f"each question has {trials.alike} rows, and nothing names or numbers them: say "
+                f"whether these are of one system (--set unnamed=repetitions) or of several (--set "
+                f"unnamed=conditions, or --map condition=COLUMN)",
+            )
         by_name = self._found_by_name(chosen, trials)
         if by_name:
             findings.note(f"columns found by their names: {', '.join(by_name)}")
@@ -502,11 +519,10 @@ def _judges(column: Column) -> bool:
 
 
 def _may_judge(column: Column) -> bool:
-    """Whether cells hold few words for how something ended, or verdicts beside others."""
-    if not 1 < len(column.values) <= _MOST_WORDS or column.is_scored:
+    """Whether cells hold few words, some of which are verdicts."""
+    if not column.texts or not 1 < len(column.values) <= _MOST_WORDS or column.is_scored:
         return False
-    verdicts = any(value.strip().casefold() in VERDICTS for value in column.values)
-    return column.texts > 0 and (verdicts or ended_in_words(column))
+    return any(value.strip().casefold() in VERDICTS for value in column.values)
 
 
 def _unsaid(
@@ -689,7 +705,8 @@ def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]
     """The end of a sentence for each of these columns that may hold grades in words."""
     found = []
     for path in dict.fromkeys(paths):
-        if path in columns and _may_judge(columns[path]):
+        answers = any(found.role == "answer" for found in meanings(path))
+        if path in columns and not answers and _may_judge(columns[path]):
             option = f"--map {quote(f'score.{path}={path}')} {_worth(columns[path])}"
             found.append(f"; if '{path}' judges:\n  {option}")
 

@@ -491,6 +491,14 @@ def test_how_an_attack_ended_is_no_golden_answer(tmp_path: Path) -> None:
     assert "not taken, as it judges in words: 'label' (error, refused, success)" in notes(made)
 
 
+def test_the_success_of_an_attack_is_asked_for_its_direction(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Tell me {n}.", "victim_response": f"No, not {n}.", "score": n} for n in range(4)]
+    option = "--set 'lower_is_better=[score]'"
+    said = f"'victim_response' speaks of attacks: if more of score means that an attack succeeded, {option}"
+    assert said in notes(read(tmp_path, rows))
+    assert said not in notes(read(tmp_path, rows, lower_is_better=["score"]))
+
+
 def test_a_code_that_numbers_the_rows_is_no_golden_answer(tmp_path: Path) -> None:
     rows = [{"reference": f"Web-0{n}", "question": f"Is it {n}?", "answer": "Yes"} for n in range(4)]
     made = read(tmp_path, rows)

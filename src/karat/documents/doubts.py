@@ -65,6 +65,7 @@ _PROPERTIES = word_set(
     """distance length len tokens count position rank entropy size words chars characters lines
     density curvature ratio age year temperature threshold depth step turn run idx round"""
 )
+_ATTACKS = word_set("attack attacks attacker adversarial jailbreak victim redteam")
 _AVERAGED = word_set("avg average mean means std stdev")
 _COUNTED = word_set("n num count samples total correct")
 _LABELLED = word_set(
@@ -384,6 +385,19 @@ def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
                 f"'{path}' rises with {some_of(rising)}, although by its name lower is better: if "
                 f"a high value means that an answer has none of it, --set {option}"
             )
+
+
+def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:
+    """A sentence where columns speak of attacks, whose success is no success of the agent.
+    `metrics`: those that are taken to be better when higher.
+    """
+    named = [path for path in seen.columns if _ATTACKS & {*words_of(path)}]
+    if named and metrics:
+        listed = ", ".join(sorted(metrics))
+        yield (
+            f"'{named[0]}' speaks of attacks: if more of {listed} means that an attack succeeded, "
+            f"--set {quote(f'lower_is_better=[{listed}]')}"
+        )
 
 
 def markers(seen: Seen, *, known: Collection[float] = ()) -> Iterator[str]:

@@ -26,7 +26,7 @@ from karat.documents.columns import (
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, doubts, markers, turned_round
+from karat.documents.doubts import Seen, attacked, doubts, markers, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Role,
@@ -222,15 +222,9 @@ class Csv:
             table = Placed(table, [chosen[key] for key in ("id", "question") if key in chosen][:1])
             chosen["condition"] = PLACE
 
-        metrics = {}
-        for name, column in chosen.items():
-            if name.startswith("score."):
-                metrics[name.partition(".")[2]] = column
-
-        _check_verdicts(
-            {name: columns[column] for name, column in metrics.items() if column in columns},
-            self._options.words,
-        )
+        metrics = _metrics(chosen)
+        of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
+        _check_verdicts(of_file, self._options.words)
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -240,13 +234,8 @@ class Csv:
             named={*self._options.map},
             worth=Worth(no_score=self._options.no_score, words=self._options.words),
         )
-        if trials.alike and self._options.unnamed is None:
-            raise BadOption(
-                "--set unnamed",
-                f"each question has {trials.alike} rows, and nothing names or numbers them: say "
-                f"whether these are of one system (--set unnamed=repetitions) or of several (--set "
-                f"unnamed=conditions, or --map condition=COLUMN)",
-            )
+        if self._options.unnamed is None:
+            _check_named(trials)
         by_name = self._found_by_name(chosen, trials)
         if by_name:
             findings.note(f"columns found by their names: {', '.join(by_name)}")
@@ -319,6 +308,8 @@ class Csv:
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
         yield from turned_round(seen, lower)
         yield from markers(seen, known=self._options.no_score)
+        told = {*self._options.lower_is_better, *self._options.higher_is_better}
+        yield from attacked(seen, {*_metrics(chosen)} - told - {*lower.values()})
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"
@@ -507,6 +498,12 @@ def _roles(
     return roles
 
 
+def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
+    """Metric → its column."""
+    scores = [name for name in chosen if name.startswith("score.")]
+    return {name.partition(".")[2]: chosen[name] for name in scores}
+
+
 def _metric(path: str) -> str:
     """The name of the metric in a column: `scores.tone` and `metrics.tone.score` are `tone`."""
     return path.removeprefix("scores.").removeprefix("metrics.").removesuffix(".score")
@@ -617,6 +614,17 @@ def _worth(column: Column) -> str:
         pairs.append(f"{json.dumps(value, ensure_ascii=False)}: {written}")
 
     return f"--set {quote('words={' + ', '.join(pairs) + '}')}"
+
+
+def _check_named(trials: Trials) -> None:
+    """Raises BadOption if each question has as many rows, and nothing says what these are."""
+    if trials.alike:
+        raise BadOption(
+            "--set unnamed",
+            f"each question has {trials.alike} rows, and nothing names or numbers them: say "
+            f"whether these are of one system (--set unnamed=repetitions) or of several (--set "
+            f"unnamed=conditions, or --map condition=COLUMN)",
+        )
 
 
 def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:

@@ -515,3 +515,14 @@ def test_what_as_many_rows_of_each_question_are_is_asked_if_nothing_names_them(t
     named = [{**row, "trial": number % 2} for number, row in enumerate(rows)]
     assert size(read(tmp_path, named)) == (5, ("answers",), 2)
     assert size(read(tmp_path, rows[:-1])) == (5, ("answers",), 2)
+
+
+def test_labels_whose_equality_is_in_a_column_are_offered_and_that_column_is_the_grade(tmp_path: Path) -> None:
+    rows = []
+    for n in range(16):
+        forced, choice = "AB"[n % 2], "AB"[n // 2 % 2]
+        rows.append({"item_id": n, "forced": forced, "choice": choice, "congruent": int(forced == choice)})
+    assert "--map id=item_id --map golden=forced --map answer=choice" in refused(tmp_path, rows)
+    made = read(tmp_path, rows, map={"id": "item_id", "golden": "forced", "answer": "choice"})
+    assert made.counts["scores"] == 16
+    assert "score.congruent=congruent" in notes(made)

@@ -56,10 +56,9 @@ def answers_in_results(
     paired = _paired_parts(file)
     if paired and not {"golden", "answer"} & {*file.named}:
         return paired
-    if file.pairs and not {"golden", "answer"} <= {*file.named}:
-        options = _of_pairs(file, agents)
-        if options:
-            return options
+    options = _of_pairs(file, agents) or _compared(file, [*exact, *agents])
+    if options:
+        return options
     weak = [path for path in weak if not _says_how_it_ended(file, path, agents)]
     part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])
     if not part_of_both and (not exact or "." in exact[0]):  # an object as golden answer
@@ -111,11 +110,31 @@ def _is_exact(paths: tuple[str, ...]) -> bool:
     return len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
 
 
+def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
+    """Two columns, if none is known by its name, that another one says to be equal or not: as what
+    is right and what was answered, both ways round unless a name tells.
+    """
+    pairs = [column.compares for column in file.columns.values() if column.compares is not None]
+    named = {"golden", "answer"} & {*file.named}
+    if known or named or not pairs or not {*pairs[0]} <= {*file.free}:
+        return []
+    file.unsure = True
+    first, second = pairs[0]
+    options: list[Taken] = [
+        {"golden": (golden,), "answer": (answer,)}
+        for golden, answer in ((first, second), (second, first))
+    ]
+    decided = [taken for taken in options if joined(taken["answer"][0]) in DECIDED]
+    return decided or options
+
+
 def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
     """Each of several pairs such as `expected_path` and `actual_path`, then other answers, as far
     as they hold what the user has named.
     """
     options: list[Taken] = []
+    if not file.pairs or {"golden", "answer"} <= {*file.named}:
+        return options
     for golden, answer in file.pairs:
         pair: Taken = {"golden": (golden,), "answer": (answer,)}
         if all(file.named.get(role, paths) == paths for role, paths in pair.items()):

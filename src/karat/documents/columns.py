@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from karat.documents import languages
 from karat.documents.names import (
     any_speaker_and_text,
     ends_with_reply,
+    names_persons,
     side_of,
     speaker_and_text,
 )
@@ -52,6 +53,8 @@ _HASH = re.compile(r"(?=.*[a-fA-F])(?=.*\d)[0-9a-fA-F-]{16,}")
 _RATED = re.compile(r"(\d+(?:\.\d+)?) *[-–—:(][^\d]{2,30}")
 """A number with what it means on its scale."""
 _IMAGE = re.compile(r"\S[^\n]*\.(?i:png|jpe?g|gif|webp|bmp|tiff?)")
+_FEW_LABELS = 20
+_FEWEST_VERDICTS = 3  # of yes, and of no
 _NUMBERED = re.compile(r"[^\W\d_]{2,8}[-_. ]?\d{1,4}")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)")
 
@@ -73,6 +76,8 @@ class Column(msgspec.Struct):
     characters: int = 0  # of all texts
     values: set[str] = msgspec.field(default_factory=set)  # different ones, as text
     example: Any = None  # the first that is not empty
+    # two columns of labels that are equal where this one says yes, and nowhere else
+    compares: tuple[str, str] | None = None
 
     def add(self, values: Iterable[object]) -> None:
         """Counts cells."""
@@ -297,7 +302,32 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
     columns = {path: Column(path, rows=len(looked_at)) for path in cells}
     for path, column in columns.items():
         column.add(cells[path].values())
+    _find_compared(columns, cells)
     return columns
+
+
+def _find_compared(
+    columns: Mapping[str, Column], cells: Mapping[str, Mapping[int, object]]
+) -> None:
+    """Finds the columns that say whether two others are equal, as a grade does of labels."""
+    said = [path for path, column in columns.items() if column.is_yes_or_no]
+    labels = []
+    for path, column in columns.items():
+        few = 1 < len(column.values) <= _FEW_LABELS and 2 * len(column.values) <= column.filled
+        if few and column.texts == column.filled == column.rows and not names_persons(path):
+            labels.append(path)
+
+    for path in said:
+        verdicts = [score_in(cells[path].get(row)) for row in range(columns[path].rows)]
+        if min(verdicts.count(0.0), verdicts.count(1.0)) < _FEWEST_VERDICTS or None in verdicts:
+            continue
+        for first, second in combinations(labels, 2):
+            if not columns[first].values & columns[second].values:
+                continue
+            pairs = zip(cells[first].values(), cells[second].values(), verdicts, strict=True)
+            if all((one == other) == bool(verdict) for one, other, verdict in pairs):
+                columns[path].compares = (first, second)
+                break
 
 
 def _gather(

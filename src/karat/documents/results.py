@@ -105,6 +105,7 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         )
         strong = [meaning for meaning in meanings(path) if not meaning.weak]
         verdict = column.is_judgement and not strong and not words & _NOT_JUDGED
+        verdict = verdict or column.compares is not None
         if judged or verdict or holds_scores(path):
             found.append(path)
 

@@ -438,8 +438,26 @@ def test_rows_without_both_sides_are_counted_and_rows_without_a_conversation_are
     (tmp_path / "log.csv").write_text(table, encoding="utf-8")
     found = laid_out(read_rows(tmp_path / "log.csv"), whole=True)
     sizes = {row["session_id"]: len(row[MESSAGES]) for _, row in found.rows}
-    assert sizes == {"s1": 4, "row 3": 2, "row 5": 2, "s2": 0}
+    assert sizes == {"s1": 4, "row 3": 2, "row 5": 2}
     assert any("both empty in 1 row" in note for note in found.notes)
+
+
+def test_a_reply_in_a_row_without_a_question_answers_no_question_of_another_row(tmp_path):
+    table = "session_id,user_message,bot_reply\ns1,Hi,Hello\ns1,,Still there?\ns1,Where?,\ns1,Why?,So\ns1,Who?,Ann\n"
+    (tmp_path / "log.csv").write_text(table, encoding="utf-8")
+    found = laid_out(read_rows(tmp_path / "log.csv"), whole=True)
+    ((_, row),) = found.rows
+    assert [message["content"] for message in row[MESSAGES]] == [
+        "Hi",
+        "Hello",
+        "Where?",
+        "",
+        "Why?",
+        "So",
+        "Who?",
+        "Ann",
+    ]
+    assert any("not read: 1 reply in rows without a question" in note for note in found.notes)
 
 
 def test_turns_of_a_user_alone_are_said_to_be_asked_one_after_the_other(tmp_path):

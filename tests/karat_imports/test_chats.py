@@ -260,11 +260,49 @@ def test_a_turn_of_pictures_keeps_its_reply_and_every_reply_without_a_place_is_c
     made = imported("chats", tmp_path / "runs", path)
     questions = {one.id: one.turns[0].question for one in made.run.samples()}
     assert {questions[one.sample]: one.text for one in made.run.events_of(Answer)} == {
-        "[image]": "A cat.", "And now?": "A dog.", "[no text]": "Still there?",
+        "[image]": "A cat.", "And now?": "I look.\nA dog.", "[no text]": "Still there?",
     }  # fmt: skip
-    assert findings(made) == {
-        ("left out", "reply before the user says anything"): 1,
-        ("left out", "reply that another follows: the last counts"): 1,
+    assert findings(made) == {("left out", "reply before the user says anything"): 1}
+    assert "1 message joined with the one before, of the same speaker" in made.findings.notes
+
+
+def test_what_one_speaker_says_in_succession_is_one_message_unless_it_is_marked_as_a_retry(tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": "Hi."},
+        {"role": "user", "content": "Which is cheaper?"},
+        {"role": "assistant", "content": "The red one.", "attempt": 1},
+        {"role": "assistant", "content": "The blue one.", "attempt": 2},
+        {"role": "assistant", "content": "By far.", "attempt": 2},
+        {"role": "user", "content": "And lighter?"},
+        {"role": "assistant", "content": "I look it up."},
+        {"role": "tool", "content": "red: 2 kg"},
+        {"role": "assistant", "content": "The red one."},
+    ]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([{"id": "x", "messages": said}]))
+    made = imported("chats", tmp_path / "runs", path)
+    questions = {sample.id: sample.turns[0].question for sample in made.run.samples()}
+    assert {questions[answer.sample]: answer.text for answer in made.run.events_of(Answer)} == {
+        "Hi.\nWhich is cheaper?": "The blue one.\nBy far.", "And lighter?": "The red one.",
+    }  # fmt: skip
+    assert findings(made) == {("left out", "reply that another follows: the last counts"): 2}
+    assert "2 messages joined with the one before, of the same speaker" in made.findings.notes
+
+
+def test_each_list_in_a_list_is_a_conversation_whoever_speaks(tmp_path: Path) -> None:
+    rounds = []
+    for topic in ("Trees?", "Roads?"):
+        said = [("host", topic), ("ann", f"More: {topic}"), ("bea", f"Fewer: {topic}")]
+        rounds.append([{"role": who, "text": text} for who, text in said])
+    path = tmp_path / "rounds.json"
+    path.write_text(json.dumps(rounds))
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": ["ann", "bea"]})
+    answers = {(answer.sample.split()[0], answer.condition): answer.text for answer in made.run.events_of(Answer)}
+    assert answers == {
+        ("Trees?", "ann"): "More: Trees?",
+        ("Trees?", "bea"): "Fewer: Trees?",
+        ("Roads?", "ann"): "More: Roads?",
+        ("Roads?", "bea"): "Fewer: Roads?",
     }
 
 
@@ -501,7 +539,8 @@ def test_an_exported_group_has_the_messages_of_its_people_and_several_may_be_the
         imported("chats", tmp_path / "a", path)
     (made,) = import_results("chats", [path], tmp_path / "b", options={"agent": ["Bob Lee", "+44 7400 1"]})
     assert [sample.turns[0].question for sample in made.run.samples()] == ["Where is\nnote: the key?", "Thanks"]
-    assert [answer.text for answer in made.run.events_of(Answer)] == ["On the shelf\nNo: the drawer"]
+    answers = {answer.condition: answer.text for answer in made.run.events_of(Answer)}
+    assert answers == {"Bob Lee": "On the shelf", "+44 7400 1": "No: the drawer"}
 
 
 def test_empty_lines_part_the_conversations_of_a_text_and_lines_without_speakers_are_none(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from karat.formats import clean, count, plural, some_of
 Message = dict[str, Any]
 NAME = "speaker"
 """The key of a message for the name of its speaker, where `role` is `user` or `assistant`."""
+NO_TEXT = "[no text]"
+"""In place of a user's message that is empty."""
 _SYSTEMS = ("system", "sistema", "sistem")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from karat.documents.columns import NO_NAME, are_messages, score_in
 from karat.documents.names import (
     Meaning,
+    any_speaker_and_text,
     is_score_name,
     joined,
     meanings,
@@ -66,7 +67,8 @@ def rows_of(item: Any) -> list[dict[str, Any]]:
         return [{f"{NO_NAME}1": item}]
     if not isinstance(item, list):
         return []
-    if are_messages(item):
+    said_by_names = [any_speaker_and_text(part) is not None for part in item]
+    if are_messages(item) or (len(item) > 1 and all(said_by_names)):
         return [{"messages": item}]
     if 1 < len(item) <= _MOST_CELLS and all(isinstance(part, str) for part in item):
         return [{f"{NO_NAME}{place}": part for place, part in enumerate(item, start=1)}]

@@ -154,39 +154,59 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     if len(spoken) < 2 or with_role(columns, "golden"):
         return None
     named = next(iter(with_role(columns, "conversation")), None)
-    both = neither = 0
-    said: list[tuple[int, Row, Message]] = []
-    for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in spoken.values()}
-        empty = [is_empty(row.get(path)) for path in spoken.values()]
-        both += not any(empty)
-        neither += all(empty)
-        if named is not None and not any(empty) and is_empty(row.get(named)):
-            beside[named] = f"row {number}"  # of which conversation it is nobody knows
-        for side in ("user", "assistant"):
-            said.append((number, beside, {"role": side, "content": row.get(spoken[side])}))
+    filled = []
+    for _, row in rows.rows:
+        filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
+    exchanges = 2 * sum(len(sides) > 1 for sides in filled) > rows.count
 
     note = f"columns of the speakers: '{spoken['user']}', '{spoken['assistant']}'"
+    neither = filled.count(set())
     if neither:
         note += f", both empty in {plural(neither, 'row')}"
-    if named is None and 2 * both > rows.count:
-        apart: dict[int, list[Message]] = {}
-        for number, _, message in said:
-            if not is_empty(message["content"]):
-                apart.setdefault(number, []).append(message)
-        alone = []
-        ids = [[str(row.get(path)) for _, row in rows.rows] for path in with_role(columns, "id")]
-        is_named = any(len({*values}) == len(values) for values in ids)
-        for number, row in rows.rows:
-            beside = {key: value for key, value in row.items() if key not in spoken.values()}
-            if not is_named:
-                beside["conversation_id"] = f"row {number}"  # what is asked again is no repetition
-            alone.append((number, {**beside, MESSAGES: apart.get(number, [])}))
-
+    if named is None and exchanges:
+        alone = _rows_apart(rows, columns, spoken)
         return with_rows(rows, alone, f"{note}; no column names the conversation: a row is a chat")
 
+    said: list[tuple[int, Row, Message]] = []
+    unasked = 0
+    for (number, row), sides in zip(rows.rows, filled, strict=True):
+        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        if exchanges and named is not None and is_empty(row.get(named)):
+            beside[named] = f"row {number}"  # of which conversation it is nobody knows
+        if exchanges and sides == {"assistant"}:
+            unasked += 1  # it does not answer the question of the row before
+            continue
+        for side in ("user", "assistant"):
+            if side in sides or (exchanges and sides):
+                said.append((number, beside, {"role": side, "content": row.get(spoken[side])}))
+
+    if unasked:
+        note += f"; not read: {plural(unasked, 'reply', 'replies')} in rows without a question"
     when = time_column(rows, columns)
     chats, moved = by_conversation(said, named, None, when)
     if named is None:
         note += "; no column names the conversation: all rows are one chat"
     return with_rows(rows, chats, note + put_in_order(moved, when))
+
+
+def _rows_apart(
+    rows: Rows, columns: Mapping[str, Column], spoken: Mapping[str, str]
+) -> list[tuple[int, Row]]:
+    """Each row as a chat of a question and its answer; what is asked again is no repetition, where
+    no id says so.
+    """
+    ids = [[str(row.get(path)) for _, row in rows.rows] for path in with_role(columns, "id")]
+    is_named = any(len({*values}) == len(values) for values in ids)
+    found: list[tuple[int, Row]] = []
+    for number, row in rows.rows:
+        chat: list[Message] = []
+        for side in ("user", "assistant"):
+            if not is_empty(row.get(spoken[side])):
+                chat.append({"role": side, "content": row.get(spoken[side])})
+
+        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        if not is_named:
+            beside["conversation_id"] = f"row {number}"
+        found.append((number, {**beside, MESSAGES: chat}))
+
+    return found

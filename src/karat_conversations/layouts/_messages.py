@@ -101,8 +101,8 @@ def by_conversation(
     """A row for each conversation: what all its rows agree in, and its messages; and how many
     conversations were not in the order of their times.
 
-    `said`: the messages that are not empty, with their rows. `named`: the column that names the
-    conversation; None: there is one. `when`: the column with the times of messages.
+    `said`: the messages with their rows; empty ones count only as missing replies. `named`: the
+    column that names the conversation; None: there is one. `when`: the column with their times.
     """
     groups: dict[object, list[tuple[int, Row, Message]]] = {}
     for number, row, message in said:
@@ -131,7 +131,12 @@ def by_conversation(
             moved += timed != sorted(timed, key=itemgetter(0, 1))
             timed.sort(key=itemgetter(0, 1))
 
-        filled = [message for _, _, message in timed if not is_empty(message["content"])]
+        filled = []
+        for _, _, message in timed:
+            if not is_empty(message["content"]):
+                filled.append(message)
+            elif side_of(message["role"]) == "assistant":
+                filled.append({**message, "content": ""})  # there was no reply
         chats.append((number, {**shared, MESSAGES: written(filled, agent)}))
 
     return chats, moved

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from karat.documents.chats import Message, as_side, has_both_sides, sides_of, with_sides
+from karat.documents.chats import NAME, Message, as_side, has_both_sides, sides_of, with_sides
 from karat.documents.names import side_of
 
 ANYONE: Sequence[str] = ()  # in place of the assistant's name: all speakers keep their names
@@ -134,10 +134,12 @@ def _with_roles(
 
 
 def _joined(messages: Sequence[Message]) -> list[Message]:
-    """What one side says in succession as one message."""
+    """What users or one agent say in succession as one message."""
     joined: list[Message] = []
     for message in messages:
-        if joined and joined[-1]["role"] == message["role"]:
+        last = joined[-1] if joined else {}
+        same_agent = last.get(NAME) == message.get(NAME)
+        if last.get("role") == message["role"] and (same_agent or message["role"] == "user"):
             joined[-1] = {**message, "content": f"{joined[-1]['content']}\n{message['content']}"}
         else:
             joined.append(message)

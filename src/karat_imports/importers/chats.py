@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
 from karat.documents.cells import parsed
-from karat.documents.chats import NAME, in_place_of_text, of_people, of_users, with_sides
+from karat.documents.chats import NAME, NO_TEXT, in_place_of_text, of_people, of_users, with_sides
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
@@ -27,6 +27,7 @@ from karat.documents.names import (
     side_of,
     speaker_and_text,
     with_role,
+    word_set,
     words_of,
 )
 from karat.documents.roles import Reading, assign
@@ -34,7 +35,7 @@ from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
 from karat.errors import BadDataset, BadOption
-from karat.formats import clean, count, some_of
+from karat.formats import clean, count, plural, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
@@ -60,7 +61,6 @@ _CHAT = re.compile(
     rb'|(?:"(?!role")[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[\w.+-]++)\s*+,\s*+)++"role")'
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
-_NO_TEXT = "[no text]"
 _MOST_NAMED = 12  # columns in a note
 _REPLIES = ("response", "answer", "reply", "output", "completion")
 _AROUND = (
@@ -331,15 +331,16 @@ def _trials(
             if len(said) > len(_listed(row)):
                 used |= {*_REPLIES}
             heard.unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
-            for number, turn in enumerate(turns, start=1):
+            for number, agent_name, turn in _of_each(turns, agent or ()):
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
 
                 model = turn.model or row.text(*by_model) or _model_inside(row)
-                condition = model or "not named"
+                condition = agent_name or model or "not named"
                 conditions.setdefault(condition, ImportedCondition(model=model))
                 reply, aside = turn.reply(model)
+                heard.joined += turn.joined
                 for _ in range(aside):
                     findings.left_out("reply that another follows: the last counts", place)
                 if reply is not None and reply.text:
@@ -367,6 +368,7 @@ class _Heard(msgspec.Struct):
     unused: dict[str, None] = {}  # columns
     names: dict[str, Counter[str]] = {}  # of each side's speakers, with their messages
     exchanges: list[dict[str, str]] = []  # the first
+    joined: int = 0  # messages, with the one before
 
     def speakers(self, said: Iterable[Mapping[str, object]]) -> Iterator[str]:
         """Counts who speaks on each side; yields a name for each message of neither."""
@@ -391,6 +393,9 @@ class _Heard(msgspec.Struct):
         roles = {"question": ["question"], "answer": ["answer"]}
         columns = columns_of(self.exchanges)
         yield from doubts(Seen(rows=self.exchanges, columns=columns, roles=roles))
+        if self.joined:
+            joined = plural(self.joined, "message")
+            yield f"{joined} joined with the one before, of the same speaker"
         if self.unused:
             yield f"not used: {some_of([*self.unused], most=_MOST_NAMED)}"
 
@@ -488,22 +493,80 @@ def _with_usual_keys(item: JsonObject) -> JsonObject:
     return {**item, "role": item[keys[0]], "content": item[keys[1]]}
 
 
+class _Answering(msgspec.Struct, frozen=True):
+    """A message that follows a question."""
+
+    message: Message
+    mark: JsonObject  # what tells it from a reply that it replaces
+    speaker: str  # as the file names it
+
+
 class _Turn(msgspec.Struct):
     """What the user said, and all that followed until the next time."""
 
     question: str
-    answer: list[Message] = msgspec.field(default_factory=list)
+    asked_by: str = ""
+    answer: list[_Answering] = msgspec.field(default_factory=list)
     model: str | None = None  # that the messages of the answer name
+    joined: int = 0  # messages that others follow, with these
 
     def reply(self, model: str | None) -> tuple[Reply | None, int]:
-        """What the assistant said last, None: nothing; and how many replies it said before."""
-        replies = [message for message in self.answer if message.role == "assistant"]
-        texts = [message.text for message in replies if message.text]
-        aside = [message for message in replies[:-1] if message.text and not message.calls]
-        calls = tool_calls(self.answer)
-        if not texts and not calls:
-            return None, len(aside)
-        return Reply(text="".join(texts[-1:]), tool_calls=calls, model=model), len(aside)
+        """What the assistant said after the last call of a tool, None: nothing; and how many
+        replies are left out: those before the call, or before one that is marked as a retry.
+        """
+        last: list[str] = []
+        working: list[str] = []  # said with a call
+        aside = 0
+        mark: JsonObject = {}
+        for part in self.answer:
+            message = part.message
+            if message.calls or message.results or message.role == "tool":
+                aside += len(last)
+                last = []
+            if message.role != "assistant" or not message.text:
+                continue
+            if message.calls:
+                working = [message.text]
+                continue
+            if last and part.mark != mark:
+                aside += len(last)
+                last = []
+            mark = part.mark
+            last.append(message.text)
+
+        calls = tool_calls(part.message for part in self.answer)
+        if not last and not working and not calls:
+            return None, aside
+        self.joined += max(0, len(last) - 1)
+        return Reply(text="\n".join(last or working), tool_calls=calls, model=model), aside
+
+
+def _of_each(
+    turns: Sequence[_Turn], agents: Sequence[str]
+) -> Iterator[tuple[int, str | None, _Turn]]:
+    """The turns with their numbers, as each of several agents answers them, with the agent's name;
+    what none answers, each was asked.
+    """
+    for number, turn in enumerate(turns, start=1):
+        if len(agents) < 2:
+            yield number, None, turn
+            continue
+        parts: dict[str, list[_Answering]] = {}
+        speaker = agents[0]
+        for part in turn.answer:
+            if part.message.role == "assistant":
+                speaker = part.speaker
+            parts.setdefault(speaker, []).append(part)
+
+        joined = turn.joined
+        for name in parts or agents:
+            answer = parts.get(name, [])
+            yield number, name, msgspec.structs.replace(turn, answer=answer, joined=joined)
+            joined = 0
+
+
+_RETRIES = word_set("retry retries regenerated regeneration attempt variant version revision")
+"""Words of keys that tell a reply from the one that it replaces."""
 
 
 def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
@@ -514,15 +577,32 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
         for message in messages([item]):
             text = message.text
             if message.role == "user" and not message.results:
-                text = text or in_place_of_text(item.get("content")) or _NO_TEXT
-                turns.append(_Turn(text))
+                asked = text or in_place_of_text(item.get("content")) or NO_TEXT
+                _ask(turns, asked, str(item.get(NAME, "user")))
             elif turns:
-                turns[-1].answer.append(message)
+                mark = {key: item[key] for key in item if _is_of_retries(key)}
+                speaker = str(item.get(NAME, message.role))
+                turns[-1].answer.append(_Answering(message, mark, speaker))
                 turns[-1].model = Json(item).text("model") or turns[-1].model
             elif message.role == "assistant" and text:
                 unheard += 1
 
-    return [turn for turn in turns if turn.answer or turn.question != _NO_TEXT], unheard
+    return [turn for turn in turns if turn.answer or turn.question != NO_TEXT], unheard
+
+
+def _is_of_retries(key: str) -> bool:
+    return not _RETRIES.isdisjoint(words_of(key))
+
+
+def _ask(turns: list[_Turn], text: str, speaker: str) -> None:
+    """Adds a turn, or joins what the same user says in succession with the turn before."""
+    last = turns[-1] if turns else None
+    goes_on = last is not None and not last.answer and last.asked_by == speaker
+    if last is None or not goes_on or NO_TEXT in (text, last.question):
+        turns.append(_Turn(text, speaker))
+        return
+    last.question += f"\n{text}"
+    last.joined += 1
 
 
 def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:

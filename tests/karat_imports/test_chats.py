@@ -351,7 +351,7 @@ def test_messages_of_people_are_put_in_order_once_one_is_said_to_answer(tmp_path
     assert {one.sample: one.text for one in made.run.events_of(Answer)} == {
         "a turn 1": "Hello.", "a turn 2": "So.", "b": "Bye.",
     }  # fmt: skip
-    assert "a row: a message; 1 conversation put in the order of 'sent_at'" in made.findings.notes
+    assert "a row: a message; 'group_id' names the conversation; 1 conversation put in the order of 'sent_at'" in made.findings.notes
     assert "not used: started_at, level" in made.findings.notes
 
 
@@ -784,3 +784,75 @@ def test_what_was_asked_in_words_is_the_question_of_a_log_beside_a_label(tmp_pat
     made = imported("chats", tmp_path / "runs", path)
     assert [sample.turns[0].question for sample in made.run.samples()] == ["Good day to you", "Where is it?"]
     assert {answer.condition for answer in made.run.events_of(Answer)} == {"m-1"}
+
+
+_MESSAGES = [
+    ("2026-01-01T09:00", "ann", "user", "Open?"),
+    ("2026-01-01T09:01", "ann", "assistant", "At nine."),
+    ("2026-01-01T09:02", "bob", "user", "Closed?"),
+    ("2026-01-01T09:03", "bob", "assistant", "At six."),
+    ("2026-01-01T12:00", "ann", "user", "Today?"),
+    ("2026-01-01T12:01", "ann", "assistant", "Yes."),
+]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "turns"),
+    [
+        ({"conversation": "patient"}, [1, 2, 1]),
+        ({"conversation": "patient", "pause": 30}, [1, 1, 1]),
+        ({"pause": 30}, [1, 2, 1]),
+        ({"conversation": "all"}, [1, 2, 3]),
+    ],
+)
+def test_what_groups_messages_is_asked_with_each_way_and_what_is_chosen_counts(
+    tmp_path: Path, chosen: dict[str, object], turns: list[int]
+) -> None:
+    path = tmp_path / "log.csv"
+    lines = ["time,patient,sender,message", *(",".join(row) for row in _MESSAGES)]
+    path.write_text("\n".join(lines))
+    with pytest.raises(OperatorError) as asked:
+        imported("chats", tmp_path / "a", path)
+    said = str(asked.value)
+    assert "conversation=patient  # 2 conversations" in said
+    assert "conversation=patient --set pause=30  # 3 conversations" in said
+    assert "--set conversation=all  # one conversation" in said
+    (made,) = import_results("chats", [path], tmp_path / "b", options=chosen)
+    assert [sample.metadata["turn"] for sample in made.run.samples()] == turns
+
+
+def test_a_log_whose_rows_nothing_parts_is_one_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    lines = ["time,sender,message"]
+    for number in range(6):
+        who = "user" if number % 2 == 0 else "assistant"
+        lines.append(f"2026-01-01T09:0{number},{who},Text {number}.")
+    path.write_text("\n".join(lines))
+    made = imported("chats", tmp_path / "runs", path)
+    assert "a row: a message, all of one conversation" in made.findings.notes
+    with pytest.raises(OperatorError, match="no column is called 'sende'"):
+        [*import_results("chats", [path], tmp_path / "b", options={"conversation": "sende"})]
+
+
+def test_exchanges_of_people_are_asked_what_groups_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    lines = ["user_id,day,question,answer"]
+    for number in range(6):
+        lines.append(f"u{number % 2},2026-01-0{1 + number // 4},What is {number}?,It is {number}.")
+    path.write_text("\n".join(lines))
+    with pytest.raises(OperatorError) as asked:
+        imported("chats", tmp_path / "a", path)
+    ways = ("conversation=row  # 6", "conversation=user_id  # 2", "'conversation=[user_id, day]'  # 4")
+    assert all(way in str(asked.value) for way in ways)
+    (made,) = import_results("chats", [path], tmp_path / "b", options={"conversation": ["user_id", "day"]})
+    assert len({sample.metadata["conversation"] for sample in made.run.samples()}) == 4
+
+
+def test_a_name_whose_conversations_go_on_after_days_may_be_a_persons(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    lines = ["session_id,time,user,assistant"]
+    for day in range(1, 7):
+        lines.append(f"s{day % 2},2026-01-0{day}T09:00,What is {day}?,It is {day}.")
+    path.write_text("\n".join(lines))
+    with pytest.raises(OperatorError, match=r"conversation=session_id  # 2 conversations"):
+        imported("chats", tmp_path / "a", path)

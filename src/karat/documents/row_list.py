@@ -32,6 +32,7 @@ class Rows(msgspec.Struct):
     notes: list[str] = []  # what was not plain about the file: its encoding, where its rows are
     most: int | None = None  # rows to read of a file that need not be read as a whole; None: all
     unread: int = 0  # further rows: their number is known, and nothing else
+    regrouped: bool = False  # whether each is made of rows that are messages or exchanges
     columns: Sequence[str] = ()  # of every row; (): rows may differ
 
     def room(self, most: int) -> int:

@@ -165,7 +165,8 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
         note += f", both empty in {plural(neither, 'row')}"
     if named is None and exchanges:
         alone = _rows_apart(rows, columns, spoken)
-        return with_rows(rows, alone, f"{note}; no column names the conversation: a row is a chat")
+        note += "; no column names the conversation: a row is a chat"
+        return with_rows(rows, alone, note, regrouped=True)
 
     said: list[tuple[int, Row, Message]] = []
     unasked = 0
@@ -186,7 +187,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     chats, moved = by_conversation(said, named, None, when)
     if named is None:
         note += "; no column names the conversation: all rows are one chat"
-    return with_rows(rows, chats, note + put_in_order(moved, when))
+    return with_rows(rows, chats, note + put_in_order(moved, when), regrouped=True)
 
 
 def _rows_apart(

@@ -57,8 +57,14 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     chats, moved = by_conversation(said, named, agent, when)
     if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
-    one = "" if named is not None or len(said) <= _FEW else ", all of one conversation"
-    return with_rows(rows, chats, f"a row: a message{one}{put_in_order(moved, when)}")
+    note = "a row: a message"
+    if named is not None:
+        note += f"; '{named}' names the conversation"
+    elif len(said) > _FEW:
+        note += ", all of one conversation"
+    may_be_of_persons = named is None or named in with_role(columns, "conversation")
+    note += put_in_order(moved, when)
+    return with_rows(rows, chats, note, regrouped=may_be_of_persons)
 
 
 def put_in_order(moved: int, when: str | None) -> str:

@@ -22,8 +22,11 @@ def asks(columns: Mapping[str, Column], text: str | None = None) -> bool:
     return any(columns[path].is_text for path in asked if path != text)
 
 
-def with_rows(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
+def with_rows(
+    rows: Rows, numbered: Iterable[tuple[int, Row]], note: str, *, regrouped: bool = False
+) -> Rows:
     found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found.regrouped = regrouped
     for number, row in numbered:
         found.add(number, row)
     return found

@@ -40,6 +40,7 @@ from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTr
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
+from karat_imports.importers._grouping import Grouping, choices, grouped
 from karat_imports.importers._reading import (
     Json,
     bad_file,
@@ -94,6 +95,14 @@ class Chats:
             description="whose turns are the answers, where no usual name tells: one speaker, or a "
             "list",
         )
+        conversation: str | list[str] | None = Field(
+            default=None,
+            description="which column names the conversation of a row, or columns; `all`: rows are "
+            "one conversation, `row`: each is one",
+        )
+        pause: float | None = Field(
+            default=None, gt=0, description="minutes without a message that begin a new one"
+        )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the chats, of several"
         )
@@ -106,6 +115,9 @@ class Chats:
             self._agent = (options.agent,)
         elif options.agent:
             self._agent = tuple(options.agent)
+        named = options.conversation or ()
+        columns = (named,) if isinstance(named, str) else tuple(named)
+        self._grouping = Grouping(columns, options.pause)
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -128,12 +140,13 @@ class Chats:
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
         asked = self._options
-        whole = asked.part is None and asked.sheet is None
+        whole = asked.part is None and asked.sheet is None and not self._grouping.is_said
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return self._with_replies(_Log(path))
-        read = table(path, part=asked.part, sheet=asked.sheet)
+        read = grouped(table(path, part=asked.part, sheet=asked.sheet), self._grouping, path)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
         if found is not None:
+            self._ask_what_groups(read, found, path, alone=alone)
             return self._with_replies(found)
         names = speakers(read)
         if names and alone:
@@ -143,8 +156,10 @@ class Chats:
         columns = columns_of(row for _, row in read.rows)
         reading = _asked_and_answered(columns, path)
         if reading is not None and self._agent is None:
-            found = _chats(path, laid_out(_exchanges(read, reading), whole=True))
+            exchanges = _exchanges(read, reading)
+            found = _chats(path, laid_out(exchanges, whole=True))
             if found is not None:
+                self._ask_what_groups(exchanges, found, path, alone=alone)
                 return found
 
         message = unasked(read) or "holds no chats: messages, or turns of a user and an assistant"
@@ -153,6 +168,23 @@ class Chats:
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
+        raise bad_file(path, message)
+
+    def _ask_what_groups(self, read: Rows, found: _Log, path: Path, *, alone: bool) -> None:
+        """Raises BadOption, of one of several files BadDataset, if rows are messages or exchanges
+        and it is not certain which are one conversation.
+        """
+        if self._grouping.is_said or found.rows is None or not found.rows.regrouped:
+            return
+        ways = choices(read, self._agent, path)
+        if not ways:
+            return
+        lines = [f"\n  {number}) {way}" for number, way in enumerate(ways, start=1)]
+        message = (
+            f"which rows are one conversation is not certain; add one of these:{''.join(lines)}"
+        )
+        if alone:
+            raise BadOption("--set conversation=COLUMN", f"{path}: {message}")
         raise bad_file(path, message)
 
     def _with_replies(self, log: _Log) -> _Log:

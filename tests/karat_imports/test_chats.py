@@ -351,7 +351,10 @@ def test_messages_of_people_are_put_in_order_once_one_is_said_to_answer(tmp_path
     assert {one.sample: one.text for one in made.run.events_of(Answer)} == {
         "a turn 1": "Hello.", "a turn 2": "So.", "b": "Bye.",
     }  # fmt: skip
-    assert "a row: a message; 'group_id' names the conversation; 1 conversation put in the order of 'sent_at'" in made.findings.notes
+    assert (
+        "a row: a message; 'group_id' names the conversation; 1 conversation put in the order of 'sent_at'"
+        in made.findings.notes
+    )
     assert "not used: started_at, level" in made.findings.notes
 
 

@@ -466,8 +466,34 @@ def test_turns_of_a_user_alone_are_said_to_be_asked_one_after_the_other(tmp_path
     assert said is not None
     assert "holds what users say in several turns ('turns')" in said
     assert "speaker 2" not in said
+    assert "`roles: {question: turns[].user}` asks those of a row at once" in said
     both = [{"name": "a b", "turns": [{"user": "Hi", "bot": "Hello"}, {"user": "Where?", "bot": "Here"}]}] * 3
     assert unasked(read_rows(written(tmp_path, {"tests": both}))) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"archetype": "angry", "customer_turns": ["It is cold.", "Pay me!"]}, "question: customer_turns"),
+        ({"archetype": "angry", "followups": ["It is cold.", "Pay me!"]}, "('followups'), but no replies"),
+    ],
+)
+def test_what_one_side_says_in_turn_has_yet_to_be_asked(tmp_path, row, named):
+    said = unasked(read_rows(written(tmp_path, [row] * 3)))
+    assert said is not None
+    assert named in said
+    assert ("at once" in said) == ("customer_turns" in row)
+
+
+def test_messages_of_nobody_are_of_two_who_speak_by_turns(tmp_path):
+    said = [{"user_id": 1 + number // 4, "message_id": number, "message_text": f"Text {number}"} for number in range(8)]
+    rows = read_rows(written(tmp_path, said))
+    assert laid_out(rows, whole=True).rows == rows.rows
+    assert speakers(rows) == {"speaker 1": 4, "speaker 2": 4}
+    assert "8 messages, and nothing says who speaks" in str(unasked(rows))
+    found = laid_out(rows, agent=["speaker 2"], whole=True)
+    roles = [[message["role"] for message in row[MESSAGES]] for _, row in found.rows]
+    assert roles == [["user", "assistant"] * 2] * 2
 
 
 def test_headings_may_be_the_speakers(tmp_path):

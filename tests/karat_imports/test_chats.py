@@ -758,6 +758,13 @@ def test_a_log_that_grows_by_a_turn_a_record_is_one_chat(tmp_path: Path) -> None
     assert made.counts["answers"] == 4
     assert findings(made) == {("left out", "chat that a later record of it continues"): 3}
 
+    others = [[{"user": "Bye", "bot": "Bye"}, *turns[2:]][:end] for end in (1, 2)]  # saved twice
+    lines = [json.dumps({"id": f"o{end}", "history": chat}) for end, chat in enumerate(others)]
+    path.write_text("\n".join([path.read_text(), *lines]))
+    made = imported("chats", tmp_path / "again", path)
+    assert made.counts["answers"] == 6
+    assert findings(made) == {("left out", "chat that a later record of it continues"): 4}
+
 
 def test_a_chat_that_begins_as_another_is_its_own(tmp_path: Path) -> None:
     turns = [{"user": "Hi", "bot": "Hello"}, {"user": "Where?", "bot": "Here"}]
@@ -859,3 +866,11 @@ def test_a_name_whose_conversations_go_on_after_days_may_be_a_persons(tmp_path: 
     path.write_text("\n".join(lines))
     with pytest.raises(OperatorError, match=r"conversation=session_id  # 2 conversations"):
         imported("chats", tmp_path / "a", path)
+
+
+def test_replies_beside_what_is_right_may_be_written_with_the_questions(tmp_path: Path) -> None:
+    path = tmp_path / "tests.json"
+    said = [*turns("I am Kofi.", "Hello!"), {"role": "user", "content": "Who am I?"}]
+    path.write_text(json.dumps([{"id": "a", "messages": said, "expected_keywords": ["Kofi"]}]))
+    notes = imported("chats", tmp_path / "runs", path).findings.notes
+    assert any("'expected_keywords' says what is right" in note and "karat check" in note for note in notes)

@@ -13,6 +13,8 @@ NAME = "speaker"
 """The key of a message for the name of its speaker, where `role` is `user` or `assistant`."""
 NO_TEXT = "[no text]"
 """In place of a user's message that is empty."""
+BY_TURNS = ("speaker 1", "speaker 2")
+"""Who speaks where nothing says so."""
 _SYSTEMS = ("system", "sistema", "sistem")
 
 
@@ -89,20 +91,30 @@ def of_people(speakers: Mapping[str, int]) -> str:
     """What to say of messages in which no name tells the assistant. `speakers`: with the numbers of
     their messages.
     """
+    held = plural(sum(speakers.values()), "message")
+    if {*speakers} <= {*BY_TURNS}:
+        return (
+            f"holds {held}, and nothing says who speaks; if two speak by turns, who answers: "
+            f"`karat import chats FILE --set 'agent={BY_TURNS[1]}'` (the first is {BY_TURNS[0]})"
+        )
     most_first = sorted(speakers.items(), key=lambda item: -item[1])
     named = [f"'{clean(name)}' ({count(number)})" for name, number in most_first]
-    held = f"holds {plural(sum(speakers.values()), 'message')} of {count(len(named))} people"
     return (
-        f"{held}, none of them an assistant by name: {some_of(named, most=6)}; only if one is the "
-        "agent, say so: `karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
+        f"holds {held} of {count(len(named))} people, none of them an assistant by name: "
+        f"{some_of(named, most=6)}; only if one is the agent, say so: "
+        "`karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
     )
 
 
-def of_users(where: str) -> str:
-    """The sentence about users' turns that have no replies."""
+def of_users(where: str, path: str | None = None) -> str:
+    """The sentence about users' turns that have no replies. `path`: of their texts in a row."""
+    at_once = ""
+    if path is not None:
+        at_once = f"; `roles: {{question: {path}}}` asks those of a row at once, in one message"
     return (
         f"holds what users say {where}, but no replies: turns that an agent has yet to be asked, "
-        "one after the other in a session of its own; `karat import chats` reads the finished chats"
+        f"one after the other in a session of its own, where karat asks single questions{at_once}; "
+        "`karat import chats` reads the finished chats"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from karat.documents.cells import parsed
-from karat.documents.chats import Message, has_both_sides, in_place_of_text, with_sides
+from karat.documents.chats import BY_TURNS, Message, has_both_sides, in_place_of_text, with_sides
 from karat.documents.columns import are_messages, cell, columns_of
 from karat.documents.names import (
     SPEAKING,
@@ -71,7 +71,7 @@ def messages_under(
         return [{"role": "user", "content": part["content"]} for part in listed]
     of_users = bool({*_TURNS} & {*words_of(path)}) and not agent
     if all(isinstance(part, str) for part in listed) and not of_users:
-        names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
+        names = [BY_TURNS[at % 2] for at in range(len(listed))]
         # Two people by turns: only the user can tell who of them answers
         if agent is None:
             return []

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from operator import itemgetter
 
-from karat.documents.chats import Message, has_both_sides
+from karat.documents.chats import BY_TURNS, Message, has_both_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
 from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
@@ -28,6 +28,8 @@ _NUMBERED_SPEAKERS = (("speaker",), ("role",), ("sender",), ("speakers",))
 _REPLIES = word_set("answer reply response output bot assistant question label score rating")
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
+_MESSAGE = word_set("message messages msg utterance utterances")
+"""Words of the names of what is surely said by somebody."""
 _TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
 _FEW = 4  # messages that are surely one conversation
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
@@ -36,8 +38,10 @@ _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     speaker, text = speaker_and_text_columns(columns)
-    if speaker is None or text is None or asks(columns, text) or with_role(columns, "golden"):
+    if text is None or asks(columns, text) or with_role(columns, "golden"):
         return None
+    if speaker is None:
+        return _by_turns(rows, columns, text, agent)
     if agent is not None and with_role(columns, "answer"):
         return None
     named = _conversation(rows, columns, speaker)
@@ -65,6 +69,35 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     may_be_of_persons = named is None or named in with_role(columns, "conversation")
     note += put_in_order(moved, when)
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
+
+
+def _by_turns(
+    rows: Rows, columns: Mapping[str, Column], text: str, agent: Sequence[str] | None
+) -> Rows | None:
+    """Rows that are messages without a word on who speaks, as of two who speak by turns: only the
+    user can tell who of them answers.
+    """
+    named = next(iter(with_role(columns, "conversation")), None)
+    if named is None:
+        named = next((path for path in columns if words_of(path)[-1:] in _IDENTIFYING), None)
+    is_said = _MESSAGE & {*words_of(text)} and not with_role(columns, "answer", "question")
+    if agent is None or named is None or not is_said:
+        return None
+    turns: dict[str, int] = {}
+    said: list[tuple[int, Row, Message]] = []
+    when = time_column(rows, columns)
+    for number, row in rows.rows:
+        name = str(row.get(named))
+        who = BY_TURNS[turns.get(name, 0) % 2]
+        turns[name] = turns.get(name, 0) + 1
+        beside = {key: value for key, value in row.items() if key != text}
+        said.append((number, beside, {"role": who, "content": cell(row, text)}))
+
+    if 2 * len(turns) > len(said):
+        return None  # most are alone
+    chats, moved = by_conversation(said, named, agent, when)
+    note = f"a row: a message; '{named}' names the conversation; two speak by turns"
+    return with_rows(rows, chats, note + put_in_order(moved, when))
 
 
 def put_in_order(moved: int, when: str | None) -> str:

@@ -14,7 +14,14 @@ from itertools import islice
 
 from karat.documents.chats import Message, has_both_sides, of_people, of_users
 from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty
-from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, meanings, with_role, words_of
+from karat.documents.names import (
+    NOT_SPEAKING,
+    any_speaker_and_text,
+    meanings,
+    side_of,
+    with_role,
+    words_of,
+)
 from karat.documents.row_list import Rows
 from karat.formats import plural, some_of
 from karat_conversations.layouts._cells import (
@@ -44,6 +51,7 @@ __all__ = ["Talks"]
 
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _OF_TEXTS = 2  # columns of an object whose keys are ids and whose values are texts
+_FOLLOWS = ("followup", "nextturn")  # beginnings of names of what a user asks later
 _MOST_LEVELS = 3  # of lists of questions in lists
 
 
@@ -90,20 +98,23 @@ class Talks:
         columns = columns_of(row for _, row in rows.rows)
         turns = [path for path, column in columns.items() if _asked_in_turn(path, column)]
         if turns:
-            said = of_users(f"in several turns ({some_of([repr(path) for path in turns])})")
+            where = f"in several turns ({some_of([repr(path) for path in turns])})"
+            said = of_users(where, _of_texts(turns[0], columns[turns[0]]))
             if is_spoken(turns[0]) and not _of_one_side(columns[turns[0]].example):
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
             return said
         of_text = [*columns] == ["transcript"]
         speaker, text = speaker_and_text_columns(columns)
         asked = with_role(columns, "question", "golden", "answer")
-        if not of_text and (speaker is None or text is None or asked):
+        if not of_text and (text is None or asked):
             return None
         names = self.speakers(rows)
         if names:
             return of_people(names)
         if of_text:
             return "no conversation: its lines have no speakers"
+        if speaker is None:
+            return None
         return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
 
 
@@ -114,11 +125,26 @@ def _asked_in_turn(path: str, column: Column) -> bool:
     if is_spoken(path) and _of_one_side(column.example):
         return True
     texts = isinstance(column.example, list) and all(isinstance(t, str) for t in column.example)
-    joined = "".join(words_of(path))
-    follows = joined.startswith(("followup", "nextturn")) or joined in ("userturns", "usermessages")
-    if follows:
+    words = words_of(path)
+    of_a_side = (
+        words[-1:] in (("turns",), ("messages",)) and side_of("_".join(words[:-1])) == "user"
+    )
+    if of_a_side or "".join(words).startswith(_FOLLOWS):
         return texts or column.is_text
     return texts and is_spoken(path)
+
+
+def _of_texts(path: str, column: Column) -> str | None:
+    """The path of what the user says in a list of turns: the list, or a key of its objects; None:
+    the first question is elsewhere.
+    """
+    if not isinstance(column.example, list) or "".join(words_of(path)).startswith(_FOLLOWS):
+        return None
+    first = next(iter(column.example), None)
+    for key in first if isinstance(first, Mapping) else ():
+        if side_of_column(key) == "user":
+            return f"{path}[].{key}"
+    return path
 
 
 def _of_one_side(turns: object) -> bool:

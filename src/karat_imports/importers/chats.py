@@ -428,6 +428,11 @@ class _Heard(msgspec.Struct):
         if self.joined:
             joined = plural(self.joined, "message")
             yield f"{joined} joined with the one before, of the same speaker"
+        for path in with_role(self.unused, "golden", "criterion")[:1]:
+            yield (
+                f"'{path}' says what is right: if the replies were written with the questions, an "
+                "agent has yet to be asked, see `karat check FILE`"
+            )
         if self.unused:
             yield f"not used: {some_of([*self.unused], most=_MOST_NAMED)}"
 
@@ -486,11 +491,12 @@ _FEWEST_GROWING = 3  # records, each with the beginning of the next, are one cha
 
 def _continued(log: _Log) -> set[str]:
     """The places of records that hold the beginning of a later record of the same chat, as logs do
-    that save a chat after each turn: of the same name, or of several records in succession.
+    that save a chat after each turn: of the same name, or in succession, if three or more of one
+    chat show that the log does so.
     """
     chats: dict[str, list[tuple[str, list[int]]]] = {}  # name → places, and hashes of beginnings
     found: set[str] = set()
-    growing: list[str] = []  # places
+    growing: list[list[str]] = []  # places of records that each begin the next
     last = 0  # hash of the record before
     for place, row in _records(log, Findings()):
         begun = [0]
@@ -501,11 +507,13 @@ def _continued(log: _Log) -> set[str]:
         if name is not None:
             chats.setdefault(name, []).append((place, begun[1:]))
         if last not in begun[1:-1]:
-            growing = []
-        growing.append(place)
-        if len(growing) >= _FEWEST_GROWING:
-            found.update(growing[:-1])
+            growing.append([])
+        growing[-1].append(place)
         last = begun[-1]
+
+    if any(len(places) >= _FEWEST_GROWING for places in growing):
+        for places in growing:
+            found.update(places[:-1])
 
     for records_of_chat in chats.values():
         later: set[int] = set()

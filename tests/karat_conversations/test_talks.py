@@ -485,6 +485,11 @@ def test_what_one_side_says_in_turn_has_yet_to_be_asked(tmp_path, row, named):
     assert ("at once" in said) == ("customer_turns" in row)
 
 
+def test_lists_of_what_people_say_are_named_for_that(tmp_path):
+    said = [{"role": who, "text": f"I am {who}."} for who in ("host", "ann", "bea", "host")]
+    assert "8 messages of 3 people" in str(unasked(read_rows(written(tmp_path, [said, said]))))
+
+
 def test_messages_of_nobody_are_of_two_who_speak_by_turns(tmp_path):
     said = [{"user_id": 1 + number // 4, "message_id": number, "message_text": f"Text {number}"} for number in range(8)]
     rows = read_rows(written(tmp_path, said))

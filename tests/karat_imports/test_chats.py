@@ -874,3 +874,13 @@ def test_replies_beside_what_is_right_may_be_written_with_the_questions(tmp_path
     path.write_text(json.dumps([{"id": "a", "messages": said, "expected_keywords": ["Kofi"]}]))
     notes = imported("chats", tmp_path / "runs", path).findings.notes
     assert any("'expected_keywords' says what is right" in note and "karat check" in note for note in notes)
+
+
+def test_pauses_alone_do_not_make_exchanges_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    lines = ["time,phone,user,assistant"]
+    for number in range(6):
+        lines.append(f"2026-01-01T0{number}:00,555-{number},What is {number}?,It is {number}.")
+    path.write_text("\n".join(lines))
+    notes = imported("chats", tmp_path / "runs", path).findings.notes
+    assert any("a row is a chat" in note for note in notes)

@@ -107,22 +107,22 @@ def choices(rows: Rows, agent: Sequence[str] | None, path: Path) -> list[str]:
     parted = [Grouping(by.columns, _PAUSE) for by in by_columns]
     if not named:
         parted.append(Grouping((), _PAUSE))
-    found: dict[tuple[int, ...], str] = {}
+    found: dict[tuple[int, ...], tuple[Grouping, str]] = {}
     for by in (Grouping((ROW,)), *by_columns, *parted):
         chats = _chats(rows, by, agent, path)
-        sizes = tuple(map(len, chats))
         complete = sum(has_both_sides(chat) for chat in chats)
         if len(chats) > 1 and 2 * complete > len(chats):
             said = plural(len(chats), "conversation")
             if by.pause is not None:
                 said += f"; {_PAUSE} minutes without a message begin a new one"
-            found.setdefault(sizes, f"{by.options()}  # {said}")
+            sizes = tuple(map(len, chats))
+            found.setdefault(sizes, (by, f"{by.options()}  # {said}"))
 
-    ways = [*found.values()]
-    by_row = Grouping((ROW,)).options()
-    each_may_be_one = bool(ways) and ways[0].startswith(by_row)
-    if not ways or (each_may_be_one and not by_columns):
+    each_may_be_one = any(by.columns == (ROW,) for by, _ in found.values())
+    by_names = [by for by, _ in found.values() if by.columns not in ((), (ROW,))]
+    if not found or (each_may_be_one and not by_names):
         return []
+    ways = [way for _, way in found.values()]
     if not named:
         ways.append(f"{Grouping((ALL,)).options()}  # one conversation")
     return ways
@@ -133,13 +133,17 @@ def _chats(
 ) -> list[list[Message]]:
     """The conversations that there would be; none: a column holds what is said, or who says it."""
     found = []
+    kept: set[str] = set()
     for _, row in laid_out(grouped(rows, by, path), agent=agent, whole=True).rows:
         chat = row.get("messages")
-        if not isinstance(chat, list) or not {*by.columns} - {ROW} <= row.keys():
+        if not isinstance(chat, list):
             return []
         found.append(chat)
+        kept |= row.keys()
 
-    return found
+    if {*by.columns} - {ROW} <= kept:
+        return found
+    return []
 
 
 def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:

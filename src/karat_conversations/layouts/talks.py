@@ -104,10 +104,10 @@ class Talks:
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
             return said
         of_text = [*columns] == ["transcript"]
-        alone = of_text or [*columns] == [MESSAGES]
+        of_people_alone = [*columns] == [MESSAGES] and not columns[MESSAGES].messages
         speaker, text = speaker_and_text_columns(columns)
         asked = with_role(columns, "question", "golden", "answer")
-        if not alone and (text is None or asked):
+        if not (of_text or of_people_alone) and (text is None or asked):
             return None
         names = self.speakers(rows)
         if names:

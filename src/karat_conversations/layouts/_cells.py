@@ -32,7 +32,7 @@ ASKED: Sequence[Role] = ("question",)
 ANSWERED: Sequence[Role] = ("answer", "golden")
 _SHORTEST = 3  # messages of a chat in which each person may speak once
 _TEXTS = ("text", "content", "utterance", "transcript", "message")  # keys of a speaker's object
-_SPOKEN = word_set("exchanges dialog dialogue dialogs dialogues utterances")
+_SPOKEN = word_set("exchanges speeches dialog dialogue dialogs dialogues utterances")
 _TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
 
 

@@ -490,6 +490,15 @@ def test_lists_of_what_people_say_are_named_for_that(tmp_path):
     assert "8 messages of 3 people" in str(unasked(read_rows(written(tmp_path, [said, said]))))
 
 
+def test_rows_of_another_shape_are_read_by_their_own_names(tmp_path):
+    rows = [{"incoming_message": f"Where is {number}?", "ai_reply": "Here."} for number in range(3)]
+    rows += [{"message": "Who?", "result": {"reply": "Ann."}}, {"incoming_message": "", "ai_reply": ""}, {"route": "x"}]
+    found = laid_out(read_rows(written(tmp_path, rows)), whole=True)
+    said = [[message["content"] for message in row[MESSAGES]] for _, row in found.rows]
+    assert said[3:] == [["Who?", "Ann."], [], []]
+    assert any("in 1 row other columns of such names, both empty in 2 rows" in note for note in found.notes)
+
+
 def test_messages_of_nobody_are_of_two_who_speak_by_turns(tmp_path):
     said = [{"user_id": 1 + number // 4, "message_id": number, "message_text": f"Text {number}"} for number in range(8)]
     rows = read_rows(written(tmp_path, said))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from karat.documents.chats import Message, has_both_sides
 from karat.documents.columns import Column, Row, columns_of, is_empty
 from karat.documents.names import with_role, word_set, words_of
@@ -17,6 +19,7 @@ from karat_conversations.layouts._cells import (
     SPEAKERS,
     ends_in,
     of_side,
+    pair,
     side_of_column,
     written,
 )
@@ -154,12 +157,16 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     if len(spoken) < 2 or with_role(columns, "golden"):
         return None
     named = next(iter(with_role(columns, "conversation")), None)
+    note = f"columns of the speakers: '{spoken['user']}', '{spoken['assistant']}'"
+    alike, converted = _in_one_shape(rows, spoken)
+    if converted:
+        rows = msgspec.structs.replace(rows, rows=alike)
+        note += f"; in {plural(converted, 'row')} other columns of such names"
     filled = []
     for _, row in rows.rows:
         filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
     exchanges = 2 * sum(len(sides) > 1 for sides in filled) > rows.count
 
-    note = f"columns of the speakers: '{spoken['user']}', '{spoken['assistant']}'"
     neither = filled.count(set())
     if neither:
         note += f", both empty in {plural(neither, 'row')}"
@@ -188,6 +195,26 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     if named is None:
         note += "; no column names the conversation: all rows are one chat"
     return with_rows(rows, chats, note + put_in_order(moved, when), regrouped=True)
+
+
+def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[tuple[int, Row]], int]:
+    """The rows, with a question and an answer that a row without the columns of the speakers has
+    under other names, in these columns; and how many rows have.
+    """
+    found: list[tuple[int, Row]] = []
+    converted = 0
+    for number, row in rows.rows:
+        said: list[Message] = []
+        if not any(path in row for path in spoken.values()):
+            said = pair(row, ASKED, ANSWERED)
+        if has_both_sides(said):
+            texts = {spoken[message["role"]]: message["content"] for message in said}
+            found.append((number, {**row, **texts}))
+            converted += 1
+        else:
+            found.append((number, row))
+
+    return found, converted
 
 
 def _rows_apart(

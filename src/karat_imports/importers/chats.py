@@ -620,7 +620,7 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
                 asked = text or in_place_of_text(item.get("content")) or NO_TEXT
                 _ask(turns, asked, str(item.get(NAME, "user")))
             elif turns:
-                mark = {key: item[key] for key in item if _is_of_retries(key)}
+                mark = {key: item[key] for key in item if not _RETRIES.isdisjoint(words_of(key))}
                 speaker = str(item.get(NAME, message.role))
                 turns[-1].answer.append(_Answering(message, mark, speaker))
                 turns[-1].model = Json(item).text("model") or turns[-1].model
@@ -628,10 +628,6 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
                 unheard += 1
 
     return [turn for turn in turns if turn.answer or turn.question != NO_TEXT], unheard
-
-
-def _is_of_retries(key: str) -> bool:
-    return not _RETRIES.isdisjoint(words_of(key))
 
 
 def _ask(turns: list[_Turn], text: str, speaker: str) -> None:

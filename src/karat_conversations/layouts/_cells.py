@@ -33,7 +33,7 @@ ANSWERED: Sequence[Role] = ("answer", "golden")
 _SHORTEST = 3  # messages of a chat in which each person may speak once
 _TEXTS = ("text", "content", "utterance", "transcript", "message")  # keys of a speaker's object
 _SPOKEN = word_set("exchanges speeches dialog dialogue dialogs dialogues utterances")
-_TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
+_TURNS = ("turns", "messages", "speeches")  # of plain texts, they may all be the user's
 
 
 def are_of_speakers(value: Sequence[object]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
+if find_spec("pydantic_ai") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("needs the extra `chat`", allow_module_level=True)
 
 from karat import plugins
 from karat.agents import AgentSetting, Resumable, as_agent

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from karat.cli.output import typed
 
-pytest.importorskip("pydantic_ai", reason="the extra 'chat' brings pydantic-ai")
+if find_spec("pydantic_ai") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("the extra 'chat' brings pydantic-ai", allow_module_level=True)
 
 FILE = """
     name: lamps

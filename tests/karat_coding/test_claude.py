@@ -8,12 +8,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("claude_agent_sdk", reason="needs the extra `claude`")
+if find_spec("claude_agent_sdk") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("needs the extra `claude`", allow_module_level=True)
 
 from tests.karat_coding.claude_trials import KEY, Trials, alive, descendants, environment_of, is_claude, wait_for
 

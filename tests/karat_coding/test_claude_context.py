@@ -11,12 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("claude_agent_sdk", reason="needs the extra `claude`")
+if find_spec("claude_agent_sdk") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("needs the extra `claude`", allow_module_level=True)
 
 from tests.karat_coding.claude_trials import Trials, part, write
 

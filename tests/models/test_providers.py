@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic_ai.messages import ModelRequest
-from pydantic_ai.models import ModelRequestParameters
 from pytest_httpserver import HTTPServer
 
 from karat.errors import BadOption, InfrastructureFault
@@ -66,6 +64,9 @@ def service_account(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_claude_on_vertex_is_asked_by_anthropics_client(httpserver: HTTPServer) -> None:
+    from pydantic_ai.messages import ModelRequest  # takes a second, in each process that collects tests
+    from pydantic_ai.models import ModelRequestParameters
+
     answer = {
         "id": "m",
         "type": "message",

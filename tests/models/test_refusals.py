@@ -8,10 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelRequest, UserPromptPart
-from pydantic_ai.models import ModelRequestParameters
 
 from karat.errors import AgentFault, InfrastructureFault, TrialFault
 from karat.models import close_model, open_model, stop_reason
@@ -51,12 +50,20 @@ def answering(status: int, body: object, *, location: str = "", seen: list[str] 
         server.server_close()
 
 
+async def asked(model: Any) -> Any:
+    """The response to one short question."""
+    from pydantic_ai.messages import ModelRequest, UserPromptPart  # takes a second, in each process that collects tests
+    from pydantic_ai.models import ModelRequestParameters
+
+    request = ModelRequest(parts=[UserPromptPart(content="q")])
+    return await model.request([request], None, ModelRequestParameters())
+
+
 @pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
 def test_an_answer_that_was_cut_is_known_by_any_providers_word(reason: str) -> None:
     async def ask(address: str) -> str | None:
         model = open_model("openai-chat:m", base_url=address, env={})
-        request = ModelRequest(parts=[UserPromptPart(content="q")])
-        response = await model.request([request], None, ModelRequestParameters())
+        response = await asked(model)
         await close_model(model)
         return stop_reason(response)
 
@@ -71,9 +78,7 @@ def fault(status: int, body: object, *, location: str = "", model: str = "openai
         opened = open_model(model, base_url=address, env={})
         try:
             with pytest.raises(Exception) as caught:  # noqa: PT011 -- any exception is read by `fault_of`
-                await opened.request(
-                    [ModelRequest(parts=[UserPromptPart(content="q")])], None, ModelRequestParameters()
-                )
+                await asked(opened)
         finally:
             await close_model(opened)
         return fault_of(caught.value)

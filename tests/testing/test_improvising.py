@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -18,7 +19,8 @@ from karat.testing.models.default_response import default_response, filled_form,
 from karat.testing.models.request import read_request
 
 jsonschema: Any = importlib.import_module("jsonschema")  # has no types
-pytest.importorskip("pydantic_ai", reason="the extra 'chat' brings pydantic-ai")
+if find_spec("pydantic_ai") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("the extra 'chat' brings pydantic-ai", allow_module_level=True)
 
 
 class Reason(BaseModel):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
+if find_spec("pydantic_ai") is None:  # importing it takes a second, which all processes would pay
+    pytest.skip("needs the extra `chat`", allow_module_level=True)
 
 from tests.running_experiments import Run, RunStatus
 

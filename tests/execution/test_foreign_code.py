@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
@@ -116,6 +117,57 @@ def test_a_timeout_keeps_what_the_call_says_it_has_cost() -> None:
 
     outcome = called(pays, 0.02)
     assert (outcome.kind, outcome.dollars) == ("timeout", 0.5)
+
+
+def test_what_a_call_held_is_free_when_it_has_returned() -> None:
+    class Held:
+        pass
+
+    async def within() -> None:
+        held = Held()
+        gone = weakref.ref(held)
+
+        async def uses(held: Held = held) -> str:
+            return type(held).__name__
+
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        assert await foreign_code.call(uses, 60, "agent") == "Held"
+        del held, uses
+        gc.collect()
+        assert gone() is None
+        await foreign_code.close([])
+
+    asyncio.run(within())
+
+
+def test_a_timeout_of_a_scorer_is_the_judges() -> None:
+    async def within() -> Any:
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        return await foreign_code.call(lambda: asyncio.sleep(60), 0.01, "score")
+
+    outcome = asyncio.run(within())
+    assert (outcome.cls, outcome.kind, outcome.message) == ("judge", "timeout", "no score within 0.01 s")
+    assert not outcome.retriable
+
+
+def test_a_call_that_ignores_its_time_limit_is_abandoned_and_told_of_once() -> None:
+    status = RunStatus()
+
+    async def refuses() -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+        return "late"
+
+    async def within() -> Any:
+        foreign_code = ForeignCode(status, redact=str, grace_seconds=0.0)
+        outcome = await foreign_code.call(refuses, 0.01, "agent")
+        await foreign_code.close([])
+        return outcome
+
+    outcome = asyncio.run(within())
+    assert (outcome.cls, outcome.kind) == ("limit", "timeout")
+    assert status.notices == ["an agent or a scorer did not stop after its time limit and was abandoned"]
 
 
 REFUSES = """

@@ -157,4 +157,3 @@ def test_who_holds_the_event_loop_is_named_by_trial_and_place() -> None:
     assert held(asked) == (place, "the agent of the trial sample 's', condition 'c', repetition 3")
     assert held(asked, judged) == (place, "a scorer of the trial sample 's2', condition 'c2', repetition 4")
     assert held() == (place, "an agent or scorer")
-    assert _held_by(None) == ("", "an agent or scorer")

@@ -11,10 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from tests.analysis.journals import Script
 
 import karat
 from karat.analysis import compare, summarize
@@ -26,9 +28,10 @@ from karat.analysis.thresholds import parse_threshold
 from karat.config import load
 from karat.errors import BadExperiment, BadOption, ResumeRefused
 from karat.execution import Outcome, RunStatus, Selection
-from karat.execution.stopping import stops_when
+from karat.execution.plan import plan
+from karat.execution.stopping import horizon_of, refuse_another_horizon, stops_when
 from karat.journal import Decided, Head, Horizon, RunFolder, verify
-from karat.records import Answer, Failure, Score
+from karat.records import Answer, Failure, Metric, Score
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
@@ -414,6 +417,65 @@ def test_a_run_says_when_it_may_stop(changes: dict[str, Any], says: str) -> None
 
 def test_a_run_that_asks_everything_says_nothing_of_stopping() -> None:
     assert stops_when(None) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changes"),
+    [
+        (None, HORIZON, ["`execution.stop` is new"]),
+        (HORIZON, None, ["`execution.stop` is gone"]),
+        (HORIZON, msgspec.structs.replace(HORIZON, order="p"),
+         ["the questions were other ones: their order was o, now p"]),
+        (HORIZON, msgspec.structs.replace(HORIZON, order="p", questions=40, alpha=0.1),
+         ["the number of questions was 30, now 40", "alpha 0.05, now 0.1"]),
+        (HORIZON, msgspec.structs.replace(HORIZON, clusters=7, repetitions=2, pairs=(("b", "a"),)),
+         ["the number of clusters was None, now 7", "num_repetitions was 1, now 2",
+          "the comparisons were (('a', 'b'),), now (('b', 'a'),)"]),
+    ],
+)  # fmt: skip
+def test_what_is_other_in_the_rule_of_a_resumed_run_is_listed(
+    tmp_path: Path, before: Horizon | None, now: Horizon | None, changes: list[str]
+) -> None:
+    run = Script(tmp_path / "run").stop()
+    with pytest.raises(ResumeRefused) as refused:
+        refuse_another_horizon(run, before, now)
+    assert sorted(refused.value.changes) == sorted(changes)
+    assert refused.value.path == str(run.path)
+    assert "finds a difference where there is none in 6.7 % of runs instead of 5 %" in refused.value.remedy
+    refuse_another_horizon(run, before, before)
+
+
+def test_a_scorer_that_waits_for_all_answers_cannot_end_a_run(experiment: Write) -> None:
+    loaded = load(experiment("", agent={"type": "floor"}, execution=stop(metric="m")))
+    late: Any = SimpleNamespace(
+        late=True, info=SimpleNamespace(name="pairs", metrics=(Metric(name="m", low=0, high=1),))
+    )
+    with pytest.raises(BadOption) as refused:
+        horizon_of(loaded, plan(loaded, loaded.load_dataset()), [late])
+    assert str(refused.value) == (
+        "execution.stop.metric: 'pairs' compares answers when all of them are in, so it cannot end a run: name another "
+        "metric, or leave out `stop`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "refused"),
+    [(0, 1, False), (None, 1, True), (0, None, True), (1, 1, True), (2, 1, True)],
+)
+def test_a_metric_without_a_range_cannot_end_a_run(
+    experiment: Write, low: float | None, high: float | None, refused: bool
+) -> None:
+    loaded = load(experiment("", agent={"type": "floor"}, execution=stop(metric="m"), baseline="b"))
+    info = SimpleNamespace(name="s", scoring="x", metrics=(SimpleNamespace(name="m", bounds=(low, high)),))
+    used: Any = SimpleNamespace(late=False, info=info)
+    chosen = plan(loaded, loaded.load_dataset())
+    if refused:
+        with pytest.raises(BadOption, match="'m' has no range: one answer that was not asked yet could outweigh"):
+            horizon_of(loaded, chosen, [used])
+    else:
+        horizon = horizon_of(loaded, chosen, [used])
+        assert horizon is not None
+        assert (horizon.pairs, horizon.clusters, horizon.questions, horizon.metric) == ((("b", "a"),), None, 3, "m")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from karat.analysis import leaderboard, means_columns, summarize
 from karat.analysis.history import history
 from karat.analysis.ledger import ordered, quantile
 from karat.analysis.model import Summary
+from karat.analysis.verdicts import family_words
 from karat.errors import BadOption
 from karat.records import Metric
 
@@ -151,3 +152,7 @@ def test_the_spread_of_a_judge_is_that_of_each_condition(tmp_path: Path) -> None
                 script.score(row, condition, value=value, repeat=repeat, rows=2)
     found = {result.condition: result.judge_sd.value for result in summarize(script.end()).results}
     assert found == {"p": pytest.approx(math.sqrt(2)), "q": 0.0}
+
+
+def test_of_no_family_of_comparisons_nothing_is_said() -> None:
+    assert family_words(None) == ""

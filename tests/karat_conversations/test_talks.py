@@ -491,7 +491,7 @@ def test_lists_of_what_people_say_are_named_for_that(tmp_path):
 
 
 def test_rows_of_another_shape_are_read_by_their_own_names(tmp_path):
-    rows = [{"incoming_message": f"Where is {number}?", "ai_reply": "Here."} for number in range(3)]
+    rows: list[object] = [{"incoming_message": f"Where is {number}?", "ai_reply": "Here."} for number in range(3)]
     rows += [{"message": "Who?", "result": {"reply": "Ann."}}, {"incoming_message": "", "ai_reply": ""}, {"route": "x"}]
     found = laid_out(read_rows(written(tmp_path, rows)), whole=True)
     said = [[message["content"] for message in row[MESSAGES]] for _, row in found.rows]

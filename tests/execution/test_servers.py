@@ -49,11 +49,11 @@ def test_a_broken_server_costs_only_its_conditions_and_is_told_once_first(experi
         execution={"max_failures": 0.01},
     )
     outcome = run(file, status=watch)
-    assert isinstance(seen[0], str)
-    assert "'bad'" in seen[0]
-    assert "bad, both" in seen[0]
-    assert "no licence" in seen[0]
-    assert len([one for one in seen if isinstance(one, str)]) == 1
+    # A busy machine may add a notice of its own.
+    (place,) = [place for place, one in enumerate(seen) if isinstance(one, str) and "'bad'" in one]
+    assert all(isinstance(one, str) for one in seen[:place]), "before any event"
+    assert "bad, both" in seen[place]
+    assert "no licence" in seen[place]
     assert Counter(one.condition for one in outcome.run.events_of(Answer)) == {"none": 6, "good": 6}
     failures = list(outcome.run.events_of(Failure))
     assert Counter(one.condition for one in failures) == {"bad": 6, "both": 6}

@@ -310,14 +310,17 @@ def _find_compared(
     columns: Mapping[str, Column], cells: Mapping[str, Mapping[int, object]]
 ) -> None:
     """Finds the columns that say whether two others are equal, as a grade does of labels."""
-    said = [path for path, column in columns.items() if column.is_yes_or_no]
     labels = []
     for path, column in columns.items():
         few = 1 < len(column.values) <= _FEW_LABELS and 2 * len(column.values) <= column.filled
         if few and column.texts == column.filled == column.rows and not names_persons(path):
             labels.append(path)
 
-    for path in said:
+    if len(labels) < 2:
+        return
+    for path, column in columns.items():
+        if not column.is_yes_or_no:
+            continue
         verdicts = [score_in(cells[path].get(row)) for row in range(columns[path].rows)]
         if min(verdicts.count(0.0), verdicts.count(1.0)) < _FEWEST_VERDICTS or None in verdicts:
             continue

@@ -30,8 +30,10 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
     intents = [name for name in first[0] if joined(name) in _INTENTS and _differ(first, name)]
     names = _PHRASES | _OF_AN_INTENT if intents else _PHRASES
     for name in first[0]:
+        if joined(name) not in names:
+            continue
         listed = [_phrases(row, name) for row in first]
-        if joined(name) not in names or None in listed or max(map(len, filter(None, listed))) < 2:
+        if None in listed or max(map(len, filter(None, listed))) < 2:
             continue
         others = [other for other in first[0] if other != name and other not in intents]
         roles = set[str]().union(*map(_roles, others))

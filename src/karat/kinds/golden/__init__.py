@@ -149,10 +149,12 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
-            lacking = self._lacking_golden(faults) if len(samples) > 0 else []
+            lacking = self._lacking_golden(faults) if len(samples) > 0 and faults else []
             besides = _OR_DECLINES if lacking or self._without_golden(faults) else ""
             if not skip:
-                faults = self._as_one(self._as_meant(faults, lacking))
+                if lacking:
+                    faults = self._as_meant(faults, lacking)
+                faults = self._as_one(faults)
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
@@ -211,7 +213,7 @@ class Golden(Kind):
         """The faults, those of rows that the file marks as without an answer as one: they are no
         rows to leave out.
         """
-        if self._reader is None or not lacking:
+        if self._reader is None:
             return faults
         golden = self._reader.reading.one("golden") or ""
         found = unanswerable(self._reader.rows, golden)

@@ -81,12 +81,8 @@ class RowReader:
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
-        placeholders = [*filter(None, map(placeholder, self._first))]
-        if placeholders and len(placeholders) == rows.count <= _FEW_ROWS:
-            self.notes.append(
-                f"no questions yet, it seems, but an example to be replaced in each row: "
-                f"'{placeholders[0]}'"
-            )
+        if rows.count <= _FEW_ROWS:
+            self._note_placeholders()
         self._named = named
         self._missing_columns(named)
         result: Reading | Undecided = Reading(roles=named)
@@ -115,7 +111,7 @@ class RowReader:
             self._criteria = self._readable(criteria.columns_of(others))
 
         self._types = {path: self._type_of(path) for path in self._criteria}
-        self._no_tool = self._without_tool()
+        self._no_tool = self._without_tool() if self._types else []
         self._aliases = None
         decided = "golden" in named or options.several is not None
         if self._golden is not None and not decided:
@@ -143,6 +139,14 @@ class RowReader:
                 ]
 
             self._note_unseen()
+
+    def _note_placeholders(self) -> None:
+        placeholders = [*filter(None, map(placeholder, self._first))]
+        if placeholders and len(placeholders) == len(self._first):
+            self.notes.append(
+                f"no questions yet, it seems, but an example to be replaced in each row: "
+                f"'{placeholders[0]}'"
+            )
 
     def _note_unseen(self) -> None:
         """Notes on the columns that hold what no agent sees."""
@@ -324,6 +328,8 @@ class RowReader:
 
     def _note_questions_at_once(self, asked: Iterable[str]) -> None:
         for path in asked:
+            if path in self._columns and not self._columns[path].lists:
+                continue
             cells_of_rows = [cell(row, path) for row in self._first]
             several = [part for part in cells_of_rows if isinstance(part, list) and len(part) > 1]
             if several and not any(map(are_messages, several)):
@@ -420,15 +426,18 @@ class RowReader:
 
         Texts are lists if the user says so, or if they are codes under a name of documents or ids.
         """
+        may_be_list = self._options.several is not None or names_documents(golden)
+        if self._choices or not may_be_list:
+            return None
         texts = [cell(row, golden) for row in self._first]
         filled = [text for text in texts if isinstance(text, str) and not is_empty(text)]
         mark = cells.parts_of(filled)
-        coded = not any(" " in text.replace(f"{mark} ", f"{mark}") for text in filled)
         listed = any(isinstance(text, list) for text in texts)
         listed = listed or any(text.lstrip()[:1] == "[" for text in filled)
-        if mark is None or self._choices or listed:
+        if mark is None or listed:
             return None
-        if self._options.several is not None or (coded and names_documents(golden)):
+        coded = not any(" " in text.replace(f"{mark} ", f"{mark}") for text in filled)
+        if self._options.several is not None or coded:
             return mark
         return None
 

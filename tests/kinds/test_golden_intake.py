@@ -212,7 +212,8 @@ def test_columns_that_name_images_are_said(tmp_path):
 def test_several_turns_that_are_asked_at_once_are_said(tmp_path):
     rows = table(speeches=[["Hi."], ["Hi.", "Where?"], ["Why?"], ["Who?"]], answer=SAID)
     read = load(written(tmp_path, rows), roles={"question": "speeches", "golden": "answer"})
-    assert read.warnings == ("'speeches' holds several texts a row: asked in one message",)
+    (warning,) = read.warnings
+    assert "'speeches' is a list of texts in 1 row: they are asked together" in warning
 
 
 def test_a_configuration_of_another_tool_is_read_with_the_columns_it_offers(tmp_path):

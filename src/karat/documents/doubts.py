@@ -13,7 +13,7 @@ from statistics import correlation
 
 import msgspec
 
-from karat.documents.columns import VERDICTS, Column, cell, number_in
+from karat.documents.columns import VERDICTS, Column, are_messages, cell, number_in
 from karat.documents.names import (
     Meaning,
     Role,
@@ -228,9 +228,9 @@ def _lists(seen: Seen) -> Iterator[str]:
             continue
         values = [cell(row, column.path) for row in seen.rows]
         lists = [value for value in values if isinstance(value, list) and len(value) > 1]
-        texts = [value for value in lists if all(isinstance(part, str) for part in value)]
-        if texts:
-            rows = plural(len(texts), "row")
+        at_once = [value for value in lists if not are_messages(value)]
+        if at_once:
+            rows = plural(len(at_once), "row")
             yield (
                 f"'{column.path}' is a list of texts in {rows}: they are asked together, as one "
                 "question, even if they are turns of a chat"

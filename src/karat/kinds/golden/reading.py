@@ -15,7 +15,7 @@ from karat.documents.answers import hint
 from karat.documents.batches import Table
 from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
-from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import Meaning, Role, meanings, names_documents, with_role
 from karat.documents.roles import Reading, Undecided, assign
@@ -129,7 +129,6 @@ class RowReader:
             self._nothing_is_right(result)
         if not self.faults:
             self._decide_values()
-            self._note_questions_at_once(result.roles.get("question", ()))
             seen = Seen(rows=self._first, columns=self._columns, roles=result.roles)
             self.notes += doubts(seen, named={*named, *_OF_RESULTS})
             if not criteria_suffice:
@@ -325,15 +324,6 @@ class RowReader:
                     message=f"no {self.rows.unit} has the key '{path}'{near}",
                 )
             )
-
-    def _note_questions_at_once(self, asked: Iterable[str]) -> None:
-        for path in asked:
-            if path in self._columns and not self._columns[path].lists:
-                continue
-            cells_of_rows = [cell(row, path) for row in self._first]
-            several = [part for part in cells_of_rows if isinstance(part, list) and len(part) > 1]
-            if several and not any(map(are_messages, several)):
-                self.notes.append(f"'{path}' holds several texts a row: asked in one message")
 
     def _decide_values(self) -> None:
         """Faults where the values leave open what is right: the base of indexes, any or all."""

@@ -92,7 +92,11 @@ def answers_in_results(
     decided = [(path,) for path in file.free if joined(path) in DECIDED]
     if file.holds_preferences:
         decided = []
-    if not shapes.get("score") and decided and not any(map(_is_exact, said)):
+    # several systems, or the answer by its very name
+    exact_names = [
+        paths for paths in said if len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
+    ]
+    if not shapes.get("score") and decided and not exact_names:
         said = [*decided, *said]
         file.unsure = True
     if not said:
@@ -103,11 +107,6 @@ def answers_in_results(
     if said:
         return [{**golden, "answer": paths} for golden in goldens for paths in said]
     return _without_answer(file, goldens, exact, shapes)
-
-
-def _is_exact(paths: tuple[str, ...]) -> bool:
-    """Whether these are several systems, or the answer by its very name."""
-    return len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
 
 
 def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
@@ -204,15 +203,14 @@ def _without_answer(
         return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
 
     # an object that is the whole answer, as JSON
-    wholes = [path for path in file.free if _is_object_of_agent(file, path)]
+    wholes = []
+    for path, column in file.free.items():
+        words = words_of(path)
+        of_agent = "." not in path and bool(words) and words[-1] in AGENTS_IN_RESULTS
+        if of_agent and 2 * column.objects > column.filled:
+            wholes.append(path)
+
     return [{"answer": (path,)} for path in (*wholes, *answers)]
-
-
-def _is_object_of_agent(file: Candidates, path: str) -> bool:
-    column = file.free[path]
-    words = words_of(path)
-    of_agent = "." not in path and bool(words) and words[-1] in AGENTS_IN_RESULTS
-    return of_agent and 2 * column.objects > column.filled
 
 
 def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:

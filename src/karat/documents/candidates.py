@@ -109,8 +109,14 @@ class Candidates:
             if column.filled and (given or column.filled >= needed):
                 self.free[path] = column
 
-        self.meanings = {path: _meanings_of(path, column) for path, column in self.free.items()}
-        for path in self.free:  # a judge's words beside its score
+        self.meanings = {}
+        for path, column in self.free.items():
+            self.meanings[path] = meanings(path)
+            if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
+                self.meanings[path] = (Meaning("started"),)
+            if joined(path) in _NUMBERED and column.numbers_rows:
+                self.meanings[path] = (Meaning("id"),)
+            # a judge's words beside its score
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
                 self.meanings[path] = ()
@@ -272,15 +278,6 @@ class Candidates:
                 found.append(path)
 
         return sorted(found, key=lambda path: -self.free[path].mean_length)[:12]
-
-
-def _meanings_of(path: str, column: Column) -> tuple[Meaning, ...]:
-    """What a column's name means, unless its cells say otherwise."""
-    if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
-        return (Meaning("started"),)
-    if joined(path) in _NUMBERED and column.numbers_rows:
-        return (Meaning("id"),)
-    return meanings(path)
 
 
 def is_in_answer(path: str) -> bool:

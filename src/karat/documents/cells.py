@@ -174,7 +174,11 @@ def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> st
     """
     texts: list[str | None] = []
     for path in paths:
-        value = _messages_in(cell(row, path))
+        value = cell(row, path)
+        if isinstance(value, str) and value.lstrip()[:1] == "[":
+            listed = parsed(value)
+            if isinstance(listed, list) and listed and all(map(speaker_and_text, listed)):
+                value = listed
         if path == golden:
             value = without_reply(value)
         for part in _parts(value):
@@ -203,15 +207,6 @@ def lines_of(value: Mapping[str, Any]) -> str:
             lines.append(f"{key}: {text_of(below)}")
 
     return "\n".join(lines)
-
-
-def _messages_in(value: object) -> object:
-    """Chat messages that a cell of a table holds as text; any other value as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] == "[":
-        listed = parsed(value)
-        if isinstance(listed, list) and listed and all(map(speaker_and_text, listed)):
-            return listed
-    return value
 
 
 def options(row: Row, paths: Sequence[str]) -> Options | None:

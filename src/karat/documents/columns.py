@@ -295,13 +295,16 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
     cells: dict[str, dict[int, Any]] = {}
     _gather(cells, enumerate(looked_at))
     for path in named:
-        found = {at: cell(row, path) for at, row in enumerate(looked_at)}
+        found = {}
+        for at, row in enumerate(looked_at):
+            found[at] = cell(row, path)
         if path not in cells and any(not is_empty(value) for value in found.values()):
             cells[path] = found
 
-    columns = {path: Column(path, rows=len(looked_at)) for path in cells}
-    for path, column in columns.items():
-        column.add(cells[path].values())
+    columns = {}
+    for path, values in cells.items():
+        columns[path] = Column(path, rows=len(looked_at))
+        columns[path].add(values.values())
     _find_compared(columns, cells)
     return columns
 

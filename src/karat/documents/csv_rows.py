@@ -154,14 +154,14 @@ class CsvRows:
                 lines, rows = [*compress(lines, fit)], [*compress(rows, fit)]
 
             if lines:
-                yield Batch(lines, columns=self._columns(rows))
+                if len(self.header) == 1:
+                    joined = [*map(self._cells.delimiter.join, rows)]
+                    columns: dict[str, Sequence[str]] = {self.header[0]: joined}
+                else:
+                    columns = dict(zip(self.header, zip(*rows, strict=True), strict=True))
+                yield Batch(lines, columns=columns)
             if numbers[-1] >= self._lines[-1]:  # a fault says what follows
                 return
-
-    def _columns(self, rows: Sequence[list[str]]) -> dict[str, Sequence[str]]:
-        if len(self.header) == 1:
-            return {self.header[0]: [*map(self._cells.delimiter.join, rows)]}
-        return dict(zip(self.header, zip(*rows, strict=True), strict=True))
 
 
 _sound: WeakValueDictionary[tuple[str, str], CsvRows] = WeakValueDictionary()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from shlex import quote
 from statistics import correlation
 
@@ -83,7 +83,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     def all(self, role: Role) -> list[Column]:
         """The columns with the role."""
-        return [self.columns[path] for path in self.roles.get(role, ()) if path in self.columns]
+        found = []
+        for path in self.roles.get(role, ()):
+            if path in self.columns:
+                found.append(self.columns[path])
+
+        return found
 
     def texts(self, path: str) -> list[str]:
         """The text or number in each row; "" where a row holds something else, or nothing."""
@@ -147,7 +152,11 @@ def _labels(seen: Seen) -> Iterator[str]:
         answers |= {*map(str.casefold, seen.texts(column.path))}
 
     asked = seen.filled("question")
-    if 2 * len(different & answers) >= len(different) or (asked and not _in_words(asked)):
+    worded = 0  # questions of several words, or of a script without spaces
+    for text in asked:
+        worded += len(text.split()) > 2 or (len(text) > 5 and not text.isascii())
+    in_words = not asked or worded > _MANY * len(asked)
+    if 2 * len(different & answers) >= len(different) or not in_words:
         return  # agents answer with these
     coded = _matching(_CODE, texts) - golden.numbers
     polar = different <= {"yes", "no"} and 2 * _matching(_ASKING, asked) > len(asked)
@@ -202,7 +211,11 @@ def _absent(seen: Seen) -> Iterator[str]:
     for column in seen.all("golden")[:1]:
         texts = [*filter(None, seen.texts(column.path))]
         varied = 3 * len({*texts}) > len(texts)  # else a class may be called so
-        none = [text for text in texts if text in _NONE or (varied and text in _NULL)]
+        none = []
+        for text in texts:
+            if text in _NONE or (varied and text in _NULL):
+                none.append(text)
+
         if 0 < len(none) < len(texts):
             cells = plural(len(none), "cell holds", "cells hold")
             yield f"{cells} the text '{none[0]}' in '{column.path}': it may mean that there is none"
@@ -239,7 +252,7 @@ def _lists(seen: Seen) -> Iterator[str]:
 
 def _follow_ups(seen: Seen) -> Iterator[str]:
     """Questions that another column calls a continuation of those before."""
-    used = {path for paths in seen.roles.values() for path in paths}
+    used = {*chain.from_iterable(seen.roles.values())}
     for path, column in seen.columns.items():
         if path in used or "." in path:
             continue
@@ -422,12 +435,6 @@ def markers(seen: Seen, *, known: Collection[float] = ()) -> Iterator[str]:
 def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:
     """How many texts match as a whole."""
     return sum(1 for _ in filter(pattern.fullmatch, texts))
-
-
-def _in_words(texts: Sequence[str]) -> bool:
-    """Whether most are several words, or of a script without spaces."""
-    worded = sum(len(text.split()) > 2 or (len(text) > 5 and not text.isascii()) for text in texts)
-    return worded > _MANY * len(texts)
 
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {

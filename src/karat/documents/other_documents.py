@@ -31,8 +31,11 @@ def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | 
         return None
     for rows in tables.values():
         first = rows[0] if rows else None
-        if isinstance(first, Mapping) and any(map(_asks, first)):
-            return None
+        if not isinstance(first, Mapping):
+            continue
+        for key in first:
+            if Meaning("question") in meanings(key):
+                return None
 
     for keys, what in _KNOWN:
         if {*keys} <= {*document}:
@@ -43,11 +46,6 @@ def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | 
         if all(2 * len(shared) > len(value) for value in parts):
             return "holds the same texts in several languages or versions, and no questions"
     return None
-
-
-def _asks(key: str) -> bool:
-    """Whether a column is a question by its name."""
-    return any(meaning.role == "question" for meaning in meanings(key) if not meaning.weak)
 
 
 def _are_texts(value: object) -> bool:

@@ -135,7 +135,12 @@ def add_texts(
         used |= {path for path in texts if joined(path) in _CLASSES or _is_copy(file, path, used)}
         may_ask = dict.fromkeys([*texts, *sentences(file.columns, "question")])
         offers = [path for path in may_ask if path not in used and not _inside_golden(path)]
-        offers.sort(key=lambda path: (_is_class(file, path), describes(path)))
+        classes = set()  # columns of single words, as classes and codes are
+        for path in offers:
+            column = file.columns[path]
+            if column.texts and not any(" " in value for value in column.values):
+                classes.add(path)
+        offers.sort(key=lambda path: (path in classes, describes(path)))
         offers = _with_objects(file, offers)
         questions += [{"question": paths} for paths in _bodies(offers)]
         questions += [{"question": (path,)} for path in offers]
@@ -150,7 +155,11 @@ def add_texts(
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
-        offers += [path for path in file.free if _is_label(file, path) and path not in used]
+        for path, column in file.free.items():
+            both = column.is_yes_or_no and len(column.values) == 2  # such as 0 and 1
+            of_rows = column.filled == column.rows and "." not in path
+            if both and of_rows and path not in used:
+                offers.append(path)
         offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
         goldens += _in_order([*dict.fromkeys(offers)])
         file.unsure = True
@@ -172,12 +181,6 @@ def _in_order(paths: Collection[str]) -> list[Taken]:
     about: list[Taken] = [{"golden": (path,)} for path in paths if describes(path)]
     others: list[Taken] = [{"golden": (path,)} for path in paths if not describes(path)]
     return [*others, {}, *about]
-
-
-def _is_class(file: Candidates, path: str) -> bool:
-    """Whether the texts of a column are single words, as classes and codes are."""
-    column = file.columns[path]
-    return bool(column.texts) and not any(" " in value for value in column.values)
 
 
 def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
@@ -253,13 +256,6 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
         said |= file.columns[other].values
     values = file.columns[path].values
     return bool(said and values) and path not in others and values <= said
-
-
-def _is_label(file: Candidates, path: str) -> bool:
-    """Whether a column of the rows themselves holds both of two labels, such as 0 and 1."""
-    column = file.free[path]
-    both = column.is_yes_or_no and len(column.values) == 2
-    return both and column.filled == column.rows and "." not in path
 
 
 def _may_be_found(file: Candidates, path: str) -> bool:

@@ -104,8 +104,14 @@ def _result(file: Candidates) -> Reading | Undecided:
         others = _with_unexplained(file, readings[0])
         if not others:
             return readings[0]
-        about = [other for other in others if _is_about_it(other)]
-        readings = [*(other for other in others if other not in about), *readings, *about]
+        about = []  # their golden answer only describes the question
+        for other in others:
+            if any(map(describes, other.roles.get("golden", ()))):
+                about.append(other)
+            else:
+                readings.insert(len(readings) - 1, other)
+
+        readings += about
 
     if not questions:
         asked = "which column is the question"
@@ -125,7 +131,7 @@ def _has_further_turns(file: Candidates, reading: Reading) -> bool:
     for role in roles:
         if role in file.named:
             continue
-        taken = [without_number(path) for path in reading.roles.get(role, ())]
+        taken = {*map(without_number, reading.roles.get(role, ()))}
         for path in file.columns:
             numbered = re.search(r"[2-9]$", path) is not None
             others = path not in reading.roles.get(role, ())
@@ -133,11 +139,6 @@ def _has_further_turns(file: Candidates, reading: Reading) -> bool:
                 return path not in reading.roles.get("choices", ())
 
     return False
-
-
-def _is_about_it(reading: Reading) -> bool:
-    """Whether the golden answer only describes the question."""
-    return any(map(describes, reading.roles.get("golden", ())))
 
 
 def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:

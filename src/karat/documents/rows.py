@@ -552,27 +552,21 @@ def _what_it_is(document: Any) -> str:
         return f"holds nothing but empty lists: {some_of(empty)}"
     if {"queries", "corpus"} <= {*document} or {"questions", "corpus"} <= {*document}:
         return "is a retrieval set: questions, documents and which of them is relevant"
-    leaves = _leaves(document)
+    leaves: list[Any] = []  # the values in the object and in the objects inside it
+    waiting: list[Mapping[str, Any]] = [document]
+    while waiting:
+        for value in waiting.pop().values():
+            if isinstance(value, Mapping):
+                waiting.append(value)
+            else:
+                leaves.append(value)
+
     numbers = [value for value in leaves if isinstance(value, (int, float))]
     if numbers and 2 * len(numbers) > len(leaves):
         return "holds means or settings, but no rows: give the file with one row a question"
     return (
         'is an object without a list of rows; it must be {"dev": [{…}, {…}]} or a list of objects'
     )
-
-
-def _leaves(document: Mapping[str, Any]) -> list[Any]:
-    """The values in an object and in the objects inside it."""
-    found: list[Any] = []
-    waiting = [document]
-    while waiting:
-        for value in waiting.pop().values():
-            if isinstance(value, Mapping):
-                waiting.append(value)
-            else:
-                found.append(value)
-
-    return found
 
 
 def _add_item(rows: Rows, number: int, item: Any) -> None:

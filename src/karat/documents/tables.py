@@ -285,8 +285,10 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         shared &= set(entry)
     if not shared or not any(isinstance(entries[0][key], (str, int, float)) for key in shared):
         return []
-    if any(_holds_rows(value) for value in entries[0].values()):
-        return []
+    for value in entries[0].values():
+        several = isinstance(value, list) and len(value) > 1
+        if several and all(isinstance(part, Mapping) for part in value) and not are_messages(value):
+            return []
     some = entries[:5]
     lists = [value for entry in some for value in entry.values() if isinstance(value, list)]
     hold_chats = any(value and are_messages(value) for value in lists)
@@ -323,17 +325,17 @@ def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     found = []
     for key in entries[0]:
         cells = [entry.get(key) for entry in entries]
-        if all(isinstance(cell, list) and len(cell) > 1 and _is_plain(cell) for cell in cells):
+        lists = [cell for cell in cells if isinstance(cell, list) and len(cell) > 1]
+        parts = [part for cell in lists for part in cell]
+        if len(lists) < len(cells):
+            continue
+        if all(isinstance(part, (str, int, float, type(None))) for part in parts):
             found.append(key)
 
     lengths = [{len(entry[key]) for key in found} for entry in entries]
     said = any(Meaning("golden", weak=True) in meanings(key) for key in found)
     judged = any(map(is_score_name, found))
     return found if all(len(of) == 1 for of in lengths) and said and judged else []
-
-
-def _is_plain(cells: Sequence[object]) -> bool:
-    return all(isinstance(cell, (str, int, float, type(None))) for cell in cells)
 
 
 def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dict[str, Any]]:
@@ -500,13 +502,6 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append({"id": name, "question": question, "relevant_docs": [*ids], "context": texts})
 
     return rows
-
-
-def _holds_rows(value: object) -> bool:
-    """Whether a value is a list of several objects that are no chat messages."""
-    if not isinstance(value, list) or len(value) < 2:
-        return False
-    return all(isinstance(part, Mapping) for part in value) and not are_messages(value)
 
 
 def _is_short(value: object) -> bool:

@@ -148,7 +148,8 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
             if all(cell is None for cell in cells):
                 continue
             if header is None:
-                header = header_names(path, _texts(cells), place=f"row {number}")
+                names = ["" if cell is None else str(cell) for cell in cells]
+                header = header_names(path, names, place=f"row {number}")
                 continue
 
             _add(rows, before + number, header, cells)
@@ -231,22 +232,14 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
     return headers
 
 
-def _texts(cells: _Cells) -> list[str]:
-    return ["" if cell is None else str(cell) for cell in cells]
-
-
 def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
     """The only sheet that names a question, if it names an answer, too; else all."""
     asking = [title for title, names in headers.items() if with_role(names, "question")]
-    if len(asking) == 1 and _answers(headers[asking[0]]):
-        return asking
+    if len(asking) == 1:
+        roles = {meaning.role for name in headers[asking[0]] for meaning in meanings(name)}
+        if roles & {"golden", "answer"}:
+            return asking
     return [*headers]
-
-
-def _answers(names: Sequence[str]) -> bool:
-    """Whether a header may name a golden answer or an agent's."""
-    roles = {meaning.role for name in names for meaning in meanings(name)}
-    return bool(roles & {"golden", "answer"})
 
 
 def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cells]]:

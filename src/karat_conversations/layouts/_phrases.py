@@ -27,7 +27,14 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     if len(first) < 2:
         return rows
-    intents = [name for name in first[0] if joined(name) in _INTENTS and _differ(first, name)]
+    intents = []
+    for name in first[0]:
+        if joined(name) not in _INTENTS:
+            continue
+        texts = [row.get(name) for row in first]
+        if all(isinstance(text, str) for text in texts) and len({*texts}) == len(texts):
+            intents.append(name)
+
     names = _PHRASES | _OF_AN_INTENT if intents else _PHRASES
     for name in first[0]:
         if joined(name) not in names:
@@ -36,7 +43,7 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         if None in listed or max(map(len, filter(None, listed))) < 2:
             continue
         others = [other for other in first[0] if other != name and other not in intents]
-        roles = set[str]().union(*map(_roles, others))
+        roles = {meaning.role for other in others for meaning in meanings(other)}
         if "question" in roles:
             continue  # they are variants of it
         to = name if name in named else "question"
@@ -71,13 +78,3 @@ def _phrases(row: Row, name: str) -> list[str] | None:
     if not all(isinstance(part, str) for part in value):
         return None
     return value
-
-
-def _roles(name: str) -> set[str]:
-    return {meaning.role for meaning in meanings(name)}
-
-
-def _differ(rows: Iterable[Row], name: str) -> bool:
-    """Whether each row has a text of its own."""
-    texts = [row.get(name) for row in rows]
-    return all(isinstance(text, str) for text in texts) and len({*map(str, texts)}) == len(texts)

@@ -133,7 +133,13 @@ def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
     named = [name for name in spoken if ends_in(name, SAYS)]
     if named:
         return tuple(named)
-    spoken = [name for name in spoken if _holds_speech(inside[name])]
+    for name in [*spoken]:
+        values = inside[name].values
+        worded = [value for value in values if any(map(str.isalpha, value))]
+        with_words = [value for value in worded if " " in value or not value.isascii()]
+        if 2 * len(with_words) <= len(values):
+            spoken.remove(name)  # times, or ids
+
     longest = sorted(spoken, key=lambda name: -inside[name].mean_length)
     if not longest or inside[longest[0]].mean_length < _SHORTEST_TEXT:
         return ()
@@ -141,13 +147,6 @@ def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
     if others and 2 * others[0] > inside[longest[0]].mean_length:
         return ()
     return (longest[0],)
-
-
-def _holds_speech(column: Column) -> bool:
-    """Whether most values have words: no times, and no ids."""
-    worded = [value for value in column.values if any(map(str.isalpha, value))]
-    spoken = [value for value in worded if " " in value or not value.isascii()]
-    return 2 * len(spoken) > len(column.values)
 
 
 def _are_names(column: Column) -> bool:

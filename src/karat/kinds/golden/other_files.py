@@ -203,8 +203,10 @@ _PLACEHOLDER = re.compile(
 
 def placeholder(row: Mapping[str, object]) -> str | None:
     """The text in a row that stands for one yet to be written; None: there is none."""
-    texts = (value for value in row.values() if isinstance(value, str))
-    return next((text for text in texts if _PLACEHOLDER.fullmatch(text.strip())), None)
+    for value in row.values():
+        if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
+            return value
+    return None
 
 
 def graded_documents(column: Column) -> list[str]:

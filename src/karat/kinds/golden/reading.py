@@ -82,7 +82,12 @@ class RowReader:
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
         if rows.count <= _FEW_ROWS:
-            self._note_placeholders()
+            placeholders = [*filter(None, map(placeholder, self._first))]
+            if placeholders and len(placeholders) == len(self._first):
+                self.notes.append(
+                    f"no questions yet, it seems, but an example to be replaced in each row: "
+                    f"'{placeholders[0]}'"
+                )
         self._named = named
         self._missing_columns(named)
         result: Reading | Undecided = Reading(roles=named)
@@ -110,7 +115,10 @@ class RowReader:
             others = [path for path in self._columns if path not in taken]
             self._criteria = self._readable(criteria.columns_of(others))
 
-        self._types = {path: self._type_of(path) for path in self._criteria}
+        self._types = {}
+        for path in self._criteria:
+            self._types[path] = self._type_of(path)
+
         self._no_tool = self._without_tool() if self._types else []
         self._aliases = None
         decided = "golden" in named or options.several is not None
@@ -129,26 +137,18 @@ class RowReader:
             self._nothing_is_right(result)
         if not self.faults:
             self._decide_values()
-            seen = Seen(rows=self._first, columns=self._columns, roles=result.roles)
-            self.notes += doubts(seen, named={*named, *_OF_RESULTS})
-            if not criteria_suffice:
-                self.notes += [
+            self._add_notes()
+
+    def _add_notes(self) -> None:
+        """Notes on what may be meant otherwise, is not scored or not seen."""
+        seen = Seen(rows=self._first, columns=self._columns, roles=self.reading.roles)
+        self.notes += doubts(seen, named={*self._named, *_OF_RESULTS})
+        if not self._criteria_suffice:
+            for path in self._criteria:
+                self.notes.append(
                     f"'{path}' is taken as criteria, which no scorer scores: name `criteria`"
-                    for path in self._criteria
-                ]
+                )
 
-            self._note_unseen()
-
-    def _note_placeholders(self) -> None:
-        placeholders = [*filter(None, map(placeholder, self._first))]
-        if placeholders and len(placeholders) == len(self._first):
-            self.notes.append(
-                f"no questions yet, it seems, but an example to be replaced in each row: "
-                f"'{placeholders[0]}'"
-            )
-
-    def _note_unseen(self) -> None:
-        """Notes on the columns that hold what no agent sees."""
         for path, column in self._columns.items():
             if column.names_images and path != self._golden:
                 self.notes.append(f"'{path}' names images, which no agent sees")
@@ -171,7 +171,14 @@ class RowReader:
         documents = _documents_in(self._columns)
         columns = columns_of(self._first, documents)
         offers = [*undecided.readings]
-        if offers and not any(map(_expects, offers)):
+        expects = False  # a criterion, or a golden answer that is no class of the question
+        for offer in offers:
+            expects = expects or bool(offer.roles.get("criterion"))
+            for path in offer.roles.get("golden", ()):
+                named = meanings(path)
+                expects = expects or not named or Meaning("golden") in named
+
+        if offers and not expects:
             roles = {**offers[0].roles, "golden": tuple(documents[:1])}
             offers = [Reading(roles=roles) for _ in documents[:1]] + offers
 
@@ -363,7 +370,10 @@ class RowReader:
         elif (
             self._options.several is None
             and (may_be_list or self._mark is not None)
-            and any(self._is_undecided(row) for row in self._first)
+            and any(
+                cells.is_undecided_list(self._parted(cell(row, golden)), golden)
+                for row in self._first
+            )
         ):
             column = self._columns.get(golden)
             parts = ""
@@ -404,11 +414,6 @@ class RowReader:
             if fields:
                 message += f", e.g. `answer_key: {fields[0]}` (it has: {some_of(fields, most=8)})"
             self.faults.append(Fault(place="dataset.answer_key", message=message))
-
-    def _is_undecided(self, row: Row) -> bool:
-        """Whether the golden answer of a row is several texts, and it is open what that means."""
-        value = self._parted(cell(row, self._golden or ""))
-        return cells.is_undecided_list(value, self._golden or "")
 
     def _mark_between(self, golden: str) -> str | None:
         """What parts the golden answers in one text from each other, such as a comma; None: a text
@@ -656,14 +661,6 @@ class RowReader:
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
-
-
-def _expects(reading: Reading) -> bool:
-    """Whether a reading has a criterion, or a golden answer that is no class of the question."""
-    for path in reading.roles.get("golden", ()):
-        if not meanings(path) or Meaning("golden") in meanings(path):
-            return True
-    return bool(reading.roles.get("criterion"))
 
 
 def _documents_in(columns: Mapping[str, Column]) -> list[str]:

@@ -58,8 +58,13 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 f"{formats.plural(len(run.conditions), 'condition')} × "
                 f"{formats.plural(run.repetitions, 'repetition')}"
             )
+            by_noun = {**run.counts}
+            # a table may hold only what is said of answers
+            if self.tool == Csv.listed_as and "answer" not in run.first_row:
+                unanswered = by_noun.pop("answers", 0)
+                by_noun = {"rows without the answers": unanswered, **by_noun}
             counted = []
-            for noun, count in _named(run.counts, run.first_row, self.tool).items():
+            for noun, count in by_noun.items():
                 if noun in _SINGULAR:
                     said = formats.plural(count, _SINGULAR[noun])
                 else:
@@ -90,14 +95,6 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
         return formats.clean("\n".join(lines)) + "\n"
-
-
-def _named(counts: Mapping[str, int], first_row: Mapping[str, str], tool: str) -> Mapping[str, int]:
-    """The counts by what they count: a table may hold only what is said of answers."""
-    if tool != Csv.listed_as or "answer" in first_row:
-        return counts
-    named = {"rows without the answers": counts.get("answers", 0)}
-    return named | {noun: count for noun, count in counts.items() if noun != "answers"}
 
 
 def import_results(

@@ -89,7 +89,12 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
             first += compress(batch.rows, is_first)
 
     for column in [name for name in first[0] if name not in used]:
-        counts = Counter(sorted(_text(cell(row, column)) for row in first))
+        texts = []
+        for row in first:
+            value = cell(row, column)
+            texts.append("" if value is None else text_of(value))
+
+        counts = Counter(sorted(texts))
         counted = all(value.isdecimal() for value in counts) and not _is_set(column, counts)
         if counted or len(counts) == 1 or len({*counts.values()}) > 1:
             continue
@@ -189,7 +194,3 @@ def _usual_rows(table: Table, groups: Sequence[str]) -> int:
 
 def _quoted(values: Iterable[str], *, mark: str = "'") -> list[str]:
     return [f"{mark}{excerpt(value, _WIDEST)}{mark}" for value in values]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else text_of(value)

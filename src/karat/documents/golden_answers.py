@@ -144,21 +144,21 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
     typed = [path for path in exact if _type_alone(path) is not None]
     plain = [path for path in exact if path not in typed]
     plain.sort(key=lambda path: file.columns[path].is_numeric)
-    whole = sorted({_object_around(path) for path in exact if "." in path})
+    around = set()  # the outermost object that is a golden answer by its name
+    for path in exact:
+        top = path.partition(".")[0]
+        if "." in path and Meaning("golden") in meanings(top):
+            around.add(top)
+        elif "." in path:
+            around.add(path.rpartition(".")[0])
+
+    whole = sorted(around)
     options: list[Taken] = [{"criterion": (path, *criteria)} for path in typed]
     for above in whole:
         outside = [path for path in criteria if not path.startswith(f"{above}.")]
         options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
     options += [{"golden": (path,)} for path in plain]
     return options
-
-
-def _object_around(path: str) -> str:
-    """The outermost object around a column that is a golden answer by its name."""
-    top = path.partition(".")[0]
-    if Meaning("golden") in meanings(top):
-        return top
-    return path.rpartition(".")[0]
 
 
 def _describes_answers(file: Candidates, golden: str) -> bool:
@@ -209,7 +209,13 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
     types = [criterion_type(path) for path in criteria]
     scored = any(kind is not None and not kind.startswith("not-") for kind in types)
     stated = tuple(path for path in criteria if _is_stated(path))
-    of_objects = [path for path in criteria if _holds_objects(file, path)]
+    of_objects = []  # such as numbers with their tolerances, and no calls
+    for path in criteria:
+        listed = file.columns[path].example
+        objects = isinstance(listed, list) and any(isinstance(part, Mapping) for part in listed)
+        if objects and path not in stated:
+            of_objects.append(path)
+
     if (scored and not of_objects) or len(stated) == len(criteria):
         return [{}]
     if scored:  # what no name explains may be a rule, too
@@ -235,13 +241,6 @@ def _type_alone(path: str) -> str | None:
     if kind is None or not path.rpartition(".")[0]:
         return None
     return kind
-
-
-def _holds_objects(file: Candidates, path: str) -> bool:
-    """Whether cells are lists of objects, such as numbers with their tolerances, and no calls."""
-    listed = file.columns[path].example
-    objects = isinstance(listed, list) and any(isinstance(part, Mapping) for part in listed)
-    return objects and not _is_stated(path)
 
 
 def _is_stated(path: str) -> bool:

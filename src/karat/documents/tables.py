@@ -51,7 +51,11 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": columns}
     if _is_one_row(document):
         return {"": [document]}
-    if len(document) > 1 and all(_is_short(value) for value in document.values()):
+    parts: list[Any] = []  # texts, also those in lists
+    for value in document.values():
+        parts += value if isinstance(value, list) and value else [value]
+
+    if len(document) > 1 and all(isinstance(part, str) for part in parts):
         named = ("question", "answer") if _are_sentences(document) else ("id", "value")
         return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
     return {}
@@ -502,13 +506,6 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append({"id": name, "question": question, "relevant_docs": [*ids], "context": texts})
 
     return rows
-
-
-def _is_short(value: object) -> bool:
-    """Whether a value is a text, or a list of texts."""
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(part, str) for part in value)
-    return isinstance(value, str)
 
 
 def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -99,7 +99,10 @@ def unfolded(rows: Rows) -> Rows:
     together = _answers_and_scores(first)
     for name in () if together else first[0]:
         cells = [row.get(name) for row in first]
-        if all(_are_metrics(cell) for cell in cells):
+        lists = [cell for cell in cells if isinstance(cell, list) and cell]
+        entries = [entry for cell in lists for entry in cell]
+        metrics = all(isinstance(part, Mapping) and _metric_in(part) for part in entries)
+        if len(lists) == len(cells) and metrics:
             rows = _changed(rows, _with_metrics(rows.rows, name))
         elif _are_answers(name, cells):
             # another column of the row may surely be the answer
@@ -308,13 +311,6 @@ def _with_objects(
 
 
 # --- a list of metrics in a cell --------------------------------------------------------------
-
-
-def _are_metrics(value: object) -> bool:
-    """Whether a cell is a list of objects that each name a metric and its value."""
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(part, Mapping) and _metric_in(part) is not None for part in value)
 
 
 def _metric_in(part: Mapping[str, Any]) -> tuple[str, str] | None:

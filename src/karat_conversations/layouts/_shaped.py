@@ -62,7 +62,14 @@ def in_shaped_lists(
         chats = []
         for number, row in rows.rows:
             top = path.partition(".")[0]
-            entries = [*_opening(row, top, keys), *_entries(cell(row, path))]
+            entries = []  # before the list, objects that are messages: what began the chat
+            for key, value in row.items() if top in row else ():
+                if key == top:
+                    break
+                if isinstance(value, Mapping) and not is_empty(cell(value, keys.speaker)):
+                    entries.append(value)
+
+            entries += _entries(cell(row, path))
             said = [keys.message(entry) for entry in entries]
             said = [message for message in said if message["content"] is not None]
             if agent != ANYONE:
@@ -86,18 +93,6 @@ def _entries(value: object) -> list[Row]:
     if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value):
         return []
     return value
-
-
-def _opening(row: Row, last: str, keys: Keys) -> list[Row]:
-    """The objects of a row before a key that are messages: what began the chat."""
-    found: list[Row] = []
-    for key, value in row.items():
-        if key == last:
-            return found
-        if isinstance(value, Mapping) and not is_empty(cell(value, keys.speaker)):
-            found.append(value)
-
-    return []
 
 
 def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:

@@ -177,7 +177,8 @@ class Csv:
         Raises BadDataset for a file that is not a table, BadOption for a missing column.
         """
         for path in paths:
-            rows = self._rows(path)
+            asked = self._options
+            rows = unfolded(table(path, part=asked.part, sheet=asked.sheet))
             if not rows.count:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
             for text in rows.notes:
@@ -354,10 +355,6 @@ class Csv:
 
         return lower
 
-    def _rows(self, path: Path) -> Rows:
-        asked = self._options
-        return unfolded(table(path, part=asked.part, sheet=asked.sheet))
-
     def _columns(
         self, path: Path, columns: Mapping[str, Column], findings: Findings
     ) -> tuple[dict[str, str], Mapping[str, Mapping[str, str]]]:
@@ -373,7 +370,9 @@ class Csv:
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
             named["answer"] = tuple(self._options.answers)
-        chosen = {name: name for name in columns if _is_target(name)} | mapped
+        targets = {*_TARGETS} - {*_ROLES}
+        targets |= {name for name in columns if name.startswith(("score.", "reason."))}
+        chosen = {name: name for name in columns if name in targets} | mapped
         for target, column in mapped.items():
             role = _ROLES.get(target)
             if role is not None:
@@ -414,7 +413,11 @@ class Csv:
             systems = scores_by_system(names, columns, file=path.stem)
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
-            own |= {path for path in columns if not _beside_all(path, answers)}
+            for name in columns:  # `systems.b.error` says nothing of `systems.a.output`
+                parent = name.rpartition(".")[0]
+                if parent and not all(answer.startswith(f"{parent}.") for answer in answers):
+                    own.add(name)
+
             found = {name: column for name, column in found.items() if column not in own}
             of_rows = [name for name in found if name.startswith(("score.", "reason."))]
             if of_rows:
@@ -464,7 +467,11 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
             found[target] = paths[0]
 
     scores = reading.roles.get("score", ())
-    names = [_metric(path) for path in scores]
+    names = []  # `scores.tone` and `metrics.tone.score` are `tone`
+    for path in scores:
+        short = path.removeprefix("scores.").removeprefix("metrics.")
+        names.append(short.removesuffix(".score"))
+
     for path, short in zip(scores, names, strict=True):
         name = short if names.count(short) == 1 else path
         found[f"score.{name}"] = path
@@ -502,11 +509,6 @@ def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
     """Metric → its column."""
     scores = [name for name in chosen if name.startswith("score.")]
     return {name.partition(".")[2]: chosen[name] for name in scores}
-
-
-def _metric(path: str) -> str:
-    """The name of the metric in a column: `scores.tone` and `metrics.tone.score` are `tone`."""
-    return path.removeprefix("scores.").removeprefix("metrics.").removesuffix(".score")
 
 
 def _judges(column: Column) -> bool:
@@ -548,7 +550,12 @@ def _unsaid(
     if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
         yield f"rows may be turns of one conversation: {alone}"
     holders = {without_point(path).rpartition(".")[0] for path in used}  # "": the row itself
-    whole = {path[:at] for path in {*used, *in_words} for at in _ends_of_parts(path)}
+    whole = {*used, *in_words}  # with all objects around them
+    for path in [*whole]:
+        parts = path.split(".")
+        for end in range(1, len(parts)):
+            whole.add(".".join(parts[:end]))
+
     left = []
     for path, column in columns.items():
         above = without_point(path).rpartition(".")[0]
@@ -572,16 +579,6 @@ def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> d
     said = [row for row in rows if not is_empty(cell(row, chosen[targets[-1]]))]
     row = (said or rows)[0]
     return {target: beginning(only_text(cell(row, chosen[target]))) for target in targets}
-
-
-def _ends_of_parts(path: str) -> list[int]:
-    """Where `a`, `a.b` and `a.b.c` end in `a.b.c`."""
-    return [at for at, sign in enumerate(f"{path}.") if sign == "."]
-
-
-def _is_target(name: str) -> bool:
-    """Whether a column's name is that of a target without a role."""
-    return name in {*_TARGETS} - {*_ROLES} or name.startswith(("score.", "reason."))
 
 
 def _check_verdicts(columns: Mapping[str, Column], words: Mapping[str, float | None]) -> None:
@@ -809,15 +806,6 @@ def _readings(
     lines = [*dict.fromkeys(lines)]
     first = f"the columns of {path} can be read in several ways; say one:"
     return "\n".join([first, *lines, *examples(result, columns)])
-
-
-def _beside_all(path: str, answers: Iterable[str]) -> bool:
-    """Whether a column is of all answers: at the top of the row, or in an object with all of them.
-
-    `systems.b.error` says nothing of `systems.a.output`.
-    """
-    parent = path.rpartition(".")[0]
-    return not parent or all(answer.startswith(f"{parent}.") for answer in answers)
 
 
 _NO_VERDICT = word_set(

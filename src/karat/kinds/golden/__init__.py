@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -305,7 +305,14 @@ class Golden(Kind):
 
         samples.extend(merged.values())
         if clashes:
-            faults = [*faults, _of_clashes(clashes)]
+            # cannot be skipped: their answers would be scored as those of the first
+            name, where = next(iter(clashes.items()))
+            message = (
+                f"{plural(len(clashes), 'id')} with several questions or golden answers, such as "
+                f"'{name}' ({where}): name a column that differs for each question, or make the "
+                "ids unique"
+            )
+            faults = [*faults, Fault(place="dataset.id_key", message=message)]
         return rows, samples, faults + rows.sorted_faults()
 
     def _rows(self, path: Path) -> Rows:
@@ -407,18 +414,6 @@ def _samples_of(items: Sequence[forms.Item]) -> Iterator[list[Numbered]]:
             block.append((item.number, sample, item.wrong))
 
         yield block
-
-
-def _of_clashes(clashes: Mapping[str, str]) -> Fault:
-    """Ids that name several samples, as a fault that cannot be skipped: their answers would be
-    scored as those of the first.
-    """
-    name, where = next(iter(clashes.items()))
-    message = (
-        f"{plural(len(clashes), 'id')} with several questions or golden answers, such as '{name}' "
-        f"({where}): name a column that differs for each question, or make the ids unique"
-    )
-    return Fault(place="dataset.id_key", message=message)
 
 
 def _asks_the_same(sample: Sample, other: Sample) -> bool:

@@ -156,7 +156,12 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
     marked = not _MARKED.isdisjoint(names) or {"id", "title", "text"} == {*names}
     for path in documents:
         column = texts[path]
-        others = [other for other in paths_in(columns) if not _is_about(other) and other != path]
+        others = []  # which do not only say which document a row is
+        for other in paths_in(columns):
+            about = {meaning.role for meaning in meanings(other)} & _ABOUT or joined(other) in _IDS
+            if other != path and (joined(other) in _MAY_BE_RIGHT or not about):
+                others.append(other)
+
         long = column.mean_length >= _LONG or not _DOCUMENT_IDS.isdisjoint(names)
         if not _most(column, _ASKS) and (marked or (long and not others)):
             return f"holds documents ('{path}') to be searched (a corpus)"
@@ -172,13 +177,6 @@ _RIGHT = word_set(
     """golden gold expected groundtruth answerkey goldanswer goldenanswer correctanswer target
     expectedanswer expectedoutput expectedresponse expectedresult"""
 )
-
-
-def _is_about(path: str) -> bool:
-    """Whether a column says which document a row is, and not what is to be found of it."""
-    if joined(path) in _MAY_BE_RIGHT:
-        return False
-    return bool({meaning.role for meaning in meanings(path)} & _ABOUT) or joined(path) in _IDS
 
 
 _ABOUT = frozenset({"id", "cluster", "context", "metadata", "started"})

@@ -17,6 +17,7 @@ import msgspec
 from karat.documents.batches import Batch, Table
 from karat.documents.columns import MISSING, Column, Row, cell, is_empty
 from karat.documents.names import (
+    Role,
     last_part,
     may_be_factor,
     meanings,
@@ -161,7 +162,7 @@ def _of_ids(table: Table, ids: Sequence[str], golden: str) -> tuple[int, int]:
 
 def stop_reason(row: Row) -> str | None:
     """Why the answer of a row ended, in a column with a usual name; None: it does not say."""
-    reasons = (_text(row[column]) for column in _reason_columns(tuple(row)))
+    reasons = (_text(row[column]) for column in _columns_with("stop_reason", tuple(row)))
     return next(filter(None, reasons), None)
 
 
@@ -169,7 +170,7 @@ def error_in(row: Row) -> str | None:
     """The error that a row reports instead of an answer, in a column with a usual name; None: it
     reports none.
     """
-    for column in _error_columns(tuple(row)):
+    for column in _columns_with("error", tuple(row)):
         if not is_empty(row[column]) and not says_no_error(text := _text(row[column])):
             return text
 
@@ -217,13 +218,8 @@ _DISTANCE = re.compile(r"[-+]?\d*\.\d+(?:e[-+]?\d+)?")
 
 
 @lru_cache
-def _error_columns(columns: tuple[str, ...]) -> list[str]:
-    return with_role(columns, "error")
-
-
-@lru_cache
-def _reason_columns(columns: tuple[str, ...]) -> list[str]:
-    return with_role(columns, "stop_reason")
+def _columns_with(role: Role, columns: tuple[str, ...]) -> list[str]:
+    return with_role(columns, role)
 
 
 def usual_id(columns: Iterable[str]) -> str | None:
@@ -256,7 +252,11 @@ def condition_columns(
         for batch in table:
             texts = batch.texts(column)
             grouped = zip(batch.keys(ids), *map(batch.texts, chosen), strict=True)
-            pairs = [pair for pair in zip(grouped, texts, strict=True) if pair[1]]
+            pairs = []
+            for pair in zip(grouped, texts, strict=True):
+                if pair[1]:
+                    pairs.append(pair)
+
             values.update(filter(None, texts))
             groups.update(map(itemgetter(0), pairs))
             parts.update(pairs)

@@ -89,7 +89,11 @@ class Redactor:
         ):
             # the longer words of a pass phrase; none of a value that is something else, as a path
             # or a key
-            words = [word for word in _BETWEEN_WORDS.split(value) if len(word) > _PIECE - 3]
+            words = []
+            for word in _BETWEEN_WORDS.split(value):
+                if len(word) > _PIECE - 3:
+                    words.append(word)
+
             several = len(words) >= 3 or " " in value.strip()
             odd = any(_is_odd(word) and len(word) > _ORDINARY for word in words)
             self._phrases.setdefault(name, frozenset())
@@ -115,7 +119,11 @@ class Redactor:
             windows = [lowered[at : at + _PIECE] for at in range(first, last - _PIECE + 1)]
             found = text[first:last]
             start, stop = last - len(found.lstrip()), first + len(found.rstrip())
-            grams = [self._grams[gram] for gram in windows if gram in self._grams]
+            grams = []
+            for gram in windows:
+                if gram in self._grams:
+                    grams.append(self._grams[gram])
+
             name = self._named(lowered, start, stop, grams)
             # the name in a mask that is already there, or in a reference to a variable
             held = text[start:stop]

@@ -170,7 +170,11 @@ def overlay_for(folder: Path) -> Overlay:
     """An overlay that works below `folder`, tried with a real mount; if none works, `shown` says
     why.
     """
-    missing = [name for name in ("unshare", "mount") if shutil.which(name) is None]
+    missing = []
+    for name in ("unshare", "mount"):
+        if shutil.which(name) is None:
+            missing.append(name)
+
     if missing:
         return Overlay(shown=f"there is no program `{missing[0]}`")
     base = folder / "probed"

@@ -112,7 +112,11 @@ def import_results(
         pairs = [pair.partition("=") for pair in columns]
         if wrong := next((target for target, equals, _ in pairs if not equals), None):
             raise BadOption(f"--map {wrong}", "expected TARGET=COLUMN, e.g. --map answer=output")
-        answers = [column for target, _, column in pairs if target == "answer"]
+        answers = []
+        for target, _, column in pairs:
+            if target == "answer":
+                answers.append(column)
+
         if len(answers) > 1:  # each of a system
             options["answers"] = answers
             pairs = [pair for pair in pairs if pair[0] != "answer"]

@@ -302,9 +302,11 @@ def _missing(runs: Sequence[RunFolder], plan: PlanInfo, overlaps: _Overlaps | No
 
     if overlaps is None:
         of = max(shard.of for shard in shards)
-        names = [
-            str(shard) for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards
-        ]
+        names = []
+        for number in range(1, of + 1):
+            if (shard := Shard(number, of)) not in shards:
+                names.append(str(shard))
+
         if len(names) > 10:
             more = f" and {plural(len(names) - 10, 'other')}"
         else:

@@ -273,9 +273,11 @@ class RemoteTrials:
                 await self._local.fail(handed.job.trial, "agent", error)
                 return
 
-            scorers = [
-                used for used in self._work.scorers if used.info.scoring not in handed.complete
-            ]
+            scorers = []
+            for used in self._work.scorers:
+                if used.info.scoring not in handed.complete:
+                    scorers.append(used)
+
             await self._scoring.score(
                 PendingScore(
                     answer=handed.answer,

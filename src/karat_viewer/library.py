@@ -141,11 +141,11 @@ class Library:
 
         if not isinstance(info, RunInfo):
             raise BadRun(name, info)
-        alike = [
-            other
-            for other in self._names()[:_MOST_RUNS]
-            if isinstance(known := self._info(other), RunInfo) and known.name == info.name
-        ]
+        alike = []
+        for other in self._names()[:_MOST_RUNS]:
+            if isinstance(known := self._info(other), RunInfo) and known.name == info.name:
+                alike.append(other)
+
         jobs = self._computed(alike)
         ready = [job.result()[1] for job in jobs.values() if job.done()]
         return [summary for summary in ready if summary is not None], sum(

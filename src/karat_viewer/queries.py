@@ -526,7 +526,11 @@ class Flips:
             a = self._first.index
             b = second.index
             both = ((row, b.samples[name]) for name, row in a.samples.items() if name in b.samples)
-            same = [(row, other) for row, other in both if a.digests[row] == b.digests[other]]
+            same = []
+            for row, other in both:
+                if a.digests[row] == b.digests[other]:
+                    same.append((row, other))
+
             rows, others = np.array(same, dtype=np.int64).reshape(-1, 2).T
 
         change = means[1][others] - means[0][rows]

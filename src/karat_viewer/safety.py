@@ -251,7 +251,11 @@ def _guarded(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = {name for name, _ in _HEADERS}
-            kept = [pair for pair in message.get("headers", []) if pair[0].lower() not in own]
+            kept = []
+            for pair in message.get("headers", []):
+                if pair[0].lower() not in own:
+                    kept.append(pair)
+
             if not any(name.lower() == b"cache-control" for name, _ in kept):
                 kept.append((b"cache-control", b"no-store"))
             message = {**message, "headers": [*kept, *_HEADERS]}

@@ -190,7 +190,11 @@ def haystack_replies(result: Mapping[object, object]) -> list[Any]:
     The result maps each component to its output; a generator's own has `replies`.
     """
     outputs = [result, *(output for output in result.values() if isinstance(output, Mapping))]
-    found = [output["replies"] for output in outputs if isinstance(output.get("replies"), list)]
+    found = []
+    for output in outputs:
+        if isinstance(output.get("replies"), list):
+            found.append(output["replies"])
+
     if len(found) != 1:
         return []
     (replies,) = found

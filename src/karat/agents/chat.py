@@ -208,7 +208,11 @@ class _ChatSession:
 
             progress.responses.append(response)
             self._messages.append(response)
-            wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
+            wanted = []
+            for part in response.parts:
+                if isinstance(part, ToolCallPart):
+                    wanted.append(part)
+
             if not wanted:
                 reply = progress.reply(meter)
                 if reply.text.strip():

@@ -116,9 +116,11 @@ def _cell(
         return LowCell(condition=condition, mean=None, sd=None, n=0)
     badness = np.where(there, values if grid.info.direction == "lower" else -values, -np.inf)
     worst = places[int(np.argmax(badness))]
-    reasons = [
-        text for score in scores.get(worst, ()) if (text := score.reasons.get(grid.info.name))
-    ]
+    reasons = []
+    for score in scores.get(worst, ()):
+        if text := score.reasons.get(grid.info.name):
+            reasons.append(text)
+
     claims = dict.fromkeys(
         formats.excerpt(claim, _LONGEST)
         for cell in places

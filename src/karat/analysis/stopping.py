@@ -336,7 +336,11 @@ class RunLooks:
         scorer = self._horizon.scorer
         out = self.rule.out
         width = index.repetitions
-        columns = [column for name, column in index.conditions.items() if name not in out]
+        columns = []
+        for name, column in index.conditions.items():
+            if name not in out:
+                columns.append(column)
+
         for unit in self._units[self._complete :]:
             starts = (
                 (row * len(index.conditions) + column) * width for row in unit for column in columns

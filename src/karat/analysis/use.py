@@ -84,7 +84,11 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
         # For each cell: 2 if some call succeeded, 1 if every call failed, 0 if it was not
         # called
         states = np.zeros(index.planned, dtype=np.int8)
-        codes = [code for tool, code in index.calls.codes.items() if tool.uses(part)]
+        codes = []
+        for tool, code in index.calls.codes.items():
+            if tool.uses(part):
+                codes.append(code)
+
         mine = np.isin(np.frombuffer(index.calls.tools, dtype=np.int32), codes)
         cells = np.frombuffer(index.calls.cells, dtype=np.int64)[mine]
         np.maximum.at(states, cells, 1 + np.frombuffer(index.calls.succeeded, dtype=np.int8)[mine])

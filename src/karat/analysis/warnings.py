@@ -123,7 +123,11 @@ def _servers_changed(known: Known) -> Iterator[str]:
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
     yield from map(clean, server_news(info.servers, run.server_events()))
-    examples = [failure.example for failure in summary.failures if failure.trials]
+    examples = []
+    for failure in summary.failures:
+        if failure.trials:
+            examples.append(failure.example)
+
     for server in info.servers:
         if not server.fault or any(
             text == server.fault or f"'{server.name}'" in text for text in examples

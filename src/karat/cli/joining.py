@@ -63,7 +63,11 @@ def answer_columns(file: Path, *, named: Iterable[str]) -> tuple[str, ...]:
         return different[0]
     if not different:
         return ()
-    choices = [f"  --answer {' --answer '.join(paths)}" for paths in different if paths]
+    choices = []
+    for paths in different:
+        if paths:
+            choices.append(f"  --answer {' --answer '.join(paths)}")
+
     raise BadOption(
         "--answer",
         "\n".join([f"several columns of {file} may be the answer; say one:", *choices]),

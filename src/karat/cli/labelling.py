@@ -47,7 +47,11 @@ def compare_with_people(
         kept = read_calibrations(folder)
         scores, left_out = read_sheet(labels, kept, summary.metrics, who=name)
         before = [kept.scores.get(row.draw, {}).get(row.trial, {}).get(name, {}) for row in scores]
-        new = [row for row, old in zip(scores, before, strict=True) if {**old, **row.scores} != old]
+        new = []
+        for row, old in zip(scores, before, strict=True):
+            if {**old, **row.scores} != old:
+                new.append(row)
+
         changed = sum(
             bool(old) and {**row.scores, **old} != {**old, **row.scores}
             for row, old in zip(scores, before, strict=True)

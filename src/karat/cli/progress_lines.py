@@ -102,7 +102,11 @@ def _ended(now: Progress) -> str:
 def _counts(now: Progress) -> list[str]:
     of = f"in flight {formats.count(now.in_flight)} of {formats.count(now.most_in_flight)}"
     counts = {"being scored": now.scoring, "failed": now.failed, "retries": now.retries}
-    parts = [f"{name} {formats.count(count)}" for name, count in counts.items() if count]
+    parts = []
+    for name, count in counts.items():
+        if count:
+            parts.append(f"{name} {formats.count(count)}")
+
     if now.most_in_flight:
         return [of, *parts]
     return parts

@@ -196,7 +196,11 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
 def missing_scores(run: RunFolder, summary: Summary) -> list[str]:
     """The options with which `karat score RUN` adds the missing ones of the scores shown."""
     shown = summary.provenance.scorers
-    used = [scorer for scorer in run.scorers() if shown.get(scorer.name) == scorer.scoring]
+    used = []
+    for scorer in run.scorers():
+        if shown.get(scorer.name) == scorer.scoring:
+            used.append(scorer)
+
     original = {scorer.scoring for scorer in run.info.scorers}
     if all(scorer.scoring in original and ":" not in scorer.type for scorer in used):
         return []

@@ -38,7 +38,11 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
     for place, node in walk(root):
         if not isinstance(node.value, str) or "${" not in node.value:
             continue
-        variables = [match[2] for match in _REFERENCE.finditer(node.value) if not match[1]]
+        variables = []
+        for match in _REFERENCE.finditer(node.value):
+            if not match[1]:
+                variables.append(match[2])
+
         for name in dict.fromkeys(variables):
             if name in env:
                 continue

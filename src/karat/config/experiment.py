@@ -613,7 +613,11 @@ class _Builder:
         file = self._file
         reading = self._reading
         root = self._root
-        judge = [self._shown_scorer(*scorer) for scorer in scorers if scorer[0] == ("judge",)]
+        judge = []
+        for scorer in scorers:
+            if scorer[0] == ("judge",):
+                judge.append(self._shown_scorer(*scorer))
+
         others = [self._shown_scorer(*scorer) for scorer in scorers if scorer[0] != ("judge",)]
         path = root.get("dataset", "path")
         settings: JsonObject = {

@@ -126,7 +126,11 @@ def trial_workspaces(
 
     Raises BadOption, as `Workspaces.for_trials` and if its package is not there.
     """
-    theirs = [condition for condition in conditions if condition.context.workspace is not None]
+    theirs = []
+    for condition in conditions:
+        if condition.context.workspace is not None:
+            theirs.append(condition)
+
     if not theirs:
         return None
     return _workspaces(f"conditions.{theirs[0].name}.workspace").for_trials(

@@ -38,7 +38,11 @@ has none.
 def ledger(summary: Summary) -> Iterator[Block]:
     """Every planned trial in exactly one class."""
     total = summary.total.ledger
-    shown = [name for name in CLASSES if name == "scored" or getattr(total, name)]
+    shown = []
+    for name in CLASSES:
+        if name == "scored" or getattr(total, name):
+            shown.append(name)
+
     named = {**CLASSES, **({} if summary.metrics else {"scored": "answered"})}
     heads = [
         Column("condition", number=False),

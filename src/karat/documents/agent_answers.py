@@ -113,7 +113,11 @@ def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
     """Two columns, if none is known by its name, that another one says to be equal or not: as what
     is right and what was answered, both ways round unless a name tells.
     """
-    pairs = [column.compares for column in file.columns.values() if column.compares is not None]
+    pairs = []
+    for column in file.columns.values():
+        if column.compares is not None:
+            pairs.append(column.compares)
+
     named = {"golden", "answer"} & {*file.named}
     if known or named or not pairs or not {*pairs[0]} <= {*file.free}:
         return []
@@ -123,7 +127,11 @@ def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
         {"golden": (golden,), "answer": (answer,)}
         for golden, answer in ((first, second), (second, first))
     ]
-    decided = [taken for taken in options if joined(taken["answer"][0]) in DECIDED]
+    decided = []
+    for taken in options:
+        if joined(taken["answer"][0]) in DECIDED:
+            decided.append(taken)
+
     return decided or options
 
 

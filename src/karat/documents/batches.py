@@ -73,7 +73,11 @@ class Batch:
                 for row in self.rows
             ]
 
-        names = [name for name in self._columns if name not in used]
+        names = []
+        for name in self._columns:
+            if name not in used:
+                names.append(name)
+
         if not names:
             return repeat({}, len(self.numbers))
         cells = zip(*map(self._columns.__getitem__, names), strict=True)

@@ -139,7 +139,11 @@ def dialogue(messages: Iterable[object]) -> str:
         assert isinstance(message, dict)
         who, text = message[keys[0]], message[keys[1]]
         if isinstance(text, list):
-            parts = [part.get("text") for part in text if isinstance(part, dict)]
+            parts = []
+            for part in text:
+                if isinstance(part, dict):
+                    parts.append(part.get("text"))
+
             text = "\n".join(part for part in parts if isinstance(part, str))
 
         if not is_empty(text):
@@ -305,7 +309,11 @@ _LABELLED = re.compile(r"^\(?([A-Za-z]|\d{1,2})[).:]\s+(.*)$", re.DOTALL)
 def _unlabelled(texts: Sequence[str]) -> Options | None:
     """Texts whose own letters, `A) …`, are their labels; else lettered."""
     matches = [_LABELLED.match(text.strip()) for text in texts]
-    labels = [match[1] for match in matches if match is not None]
+    labels = []
+    for match in matches:
+        if match is not None:
+            labels.append(match[1])
+
     if len(labels) == len(texts) and len(set(labels)) == len(labels):
         return Options(tuple(match[2] for match in matches if match is not None), tuple(labels))
     return _lettered(texts)

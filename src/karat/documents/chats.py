@@ -31,7 +31,11 @@ def with_sides(
     only one is the first.
     """
     names = dict.fromkeys(map(_who, messages))
-    people = [name for name in names if name and name not in NOT_SPEAKING]
+    people = []
+    for name in names:
+        if name and name not in NOT_SPEAKING:
+            people.append(name)
+
     if agent is not None:
         answering = [name.strip().lower() for name in agent]
         sides = dict.fromkeys(people, "user") | dict.fromkeys(answering, "assistant")
@@ -71,7 +75,11 @@ def sides_of(people: Sequence[str]) -> dict[str, str]:
     user, the other is the assistant.
     """
     sides: dict[str, str] = {name: side for name in people if (side := side_of(name)) is not None}
-    unknown = [name for name in people if name not in sides]
+    unknown = []
+    for name in people:
+        if name not in sides:
+            unknown.append(name)
+
     if len(people) == 2 and len(unknown) == 1:
         (known,) = sides
         if sides[known] == "assistant":

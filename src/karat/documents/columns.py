@@ -152,7 +152,11 @@ class Column(msgspec.Struct):
         if self.lists + self.objects > 0 or not self.values:
             return False
         scores = [score_in(value) for value in self.values]
-        read = [score for score in scores if score is not None]
+        read = []
+        for score in scores:
+            if score is not None:
+                read.append(score)
+
         if all(value.casefold() in (*VERDICTS, *MISSING) for value in self.values):
             return bool(read)
         words = any(value.casefold() in VERDICTS for value in self.values)

@@ -320,7 +320,11 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
     """
     found: list[Sequence[object]] = []
     for cells in islice(lines, _MOST_TITLES):
-        filled = [cell for cell in cells if cell is not None and cell != ""]
+        filled = []
+        for cell in cells:
+            if cell is not None and cell != "":
+                filled.append(cell)
+
         comment = len(filled) == 1 and str(filled[0]).startswith("#")
         if not comment and (len(cells) < 3 or len(filled) > 1):
             return found

@@ -226,7 +226,11 @@ def _summaries(seen: Seen) -> Iterator[str]:
     for column in [*seen.all("question")[:1], *seen.all("id")[:1]]:
         texts = seen.texts(column.path)
         beside = [one for role in ("golden", "answer") for one in seen.all(role)]
-        others = [seen.texts(one.path)[-1] for one in beside if one.path != column.path]
+        others = []
+        for one in beside:
+            if one.path != column.path:
+                others.append(seen.texts(one.path)[-1])
+
         if len(texts) >= _FEWEST and is_summary(texts[-1]) and others and not any(others):
             yield (
                 f"the last row seems to sum up the others and has no answer: "
@@ -351,7 +355,11 @@ def _properties(seen: Seen) -> Iterator[str]:
             (value,) = column.values
             shown = excerpt(value, _SHOWN)
             yield f"'{column.path}' is {shown} in every row, so it tells no answers apart"
-        numbers = [number for number in map(number_in, column.values) if number is not None]
+        numbers = []
+        for number in map(number_in, column.values):
+            if number is not None:
+                numbers.append(number)
+
         if not numbers:
             continue
         low, high = min(numbers), max(numbers)
@@ -404,7 +412,11 @@ def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:
     """A sentence where columns speak of attacks, whose success is no success of the agent.
     `metrics`: those that are taken to be better when higher.
     """
-    named = [path for path in seen.columns if _ATTACKS & {*words_of(path)}]
+    named = []
+    for path in seen.columns:
+        if _ATTACKS & {*words_of(path)}:
+            named.append(path)
+
     if named and metrics:
         listed = ", ".join(sorted(metrics))
         yield (
@@ -419,7 +431,11 @@ def markers(seen: Seen, *, known: Collection[float] = ()) -> Iterator[str]:
     """
     for column in seen.all("score"):
         numbers = [*map(number_in, seen.texts(column.path))]
-        read = [number for number in numbers if number is not None]
+        read = []
+        for number in numbers:
+            if number is not None:
+                read.append(number)
+
         for marker, most in _BELOW.items():
             if marker in known:
                 continue

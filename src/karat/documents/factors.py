@@ -165,7 +165,11 @@ def _is_crossed(table: Table, groups: Sequence[str], column: str, *, whole: bool
     for batch in table:
         keys, texts = batch.keys(groups), batch.texts(column)
         met.update(key for key in keys if key[0])
-        pairs = [pair for pair in zip(keys, texts, strict=True) if pair[0][0] and pair[1]]
+        pairs = []
+        for pair in zip(keys, texts, strict=True):
+            if pair[0][0] and pair[1]:
+                pairs.append(pair)
+
         cells.update(pairs)
         values.update(text for _, text in pairs)
 

@@ -175,7 +175,11 @@ def _beside_agents(
 ) -> list[Taken]:
     """Where a column is the agent's answer by its name."""
     agent, criteria = agents[0], shapes.get("criterion", ())
-    of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
+    of_the_run = []
+    for path in agents:
+        if words_of(path)[:1] == ("raw",):
+            of_the_run.append(path)
+
     options: list[Taken] = [{"golden": (path,), "answer": (agent,)} for path in weak]
     if of_the_run or file.of_a_run:
         options += [{"answer": (agent,)}]

@@ -127,7 +127,11 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
         raise _bad(name, f"cannot be fetched: {_first_line(error)}") from error
 
     files = tuple(folder / file for file in chosen)
-    missing = [file.name for file in files if not file.is_file()]
+    missing = []
+    for file in files:
+        if not file.is_file():
+            missing.append(file.name)
+
     if missing:
         raise _bad(
             name,

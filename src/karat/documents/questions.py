@@ -75,7 +75,11 @@ def questions_of(
 
 def _of_several(file: Candidates, asks: list[str]) -> list[Taken]:
     """Several columns under exact names: each alone, or an instruction and its input."""
-    varying = [path for path in asks if not file.free[path].is_constant]
+    varying = []
+    for path in asks:
+        if not file.free[path].is_constant:
+            varying.append(path)
+
     by_name = {joined(path): path for path in asks}
     instruction = by_name.get("instruction") or by_name.get("instructions")
     given = by_name.get("input") or by_name.get("question")
@@ -189,7 +193,11 @@ def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
     for path in offers:
         above = path.rpartition(".")[0]
         if above and file.columns[above].objects and "." not in above:
-            parts = [one for one in file.columns if one.startswith(f"{above}.")]
+            parts = []
+            for one in file.columns:
+                if one.startswith(f"{above}."):
+                    parts.append(one)
+
             if sum(file.columns[part].is_text for part in parts) > 1:
                 found[above] = None
         found[path] = None
@@ -219,7 +227,11 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
         if not texts:
             return
         may_ask: list[tuple[str, ...]] = [*_bodies(texts), *((path,) for path in texts[:2])]
-        others = [path for path in file.free if _may_be_found(file, path)]
+        others = []
+        for path in file.free:
+            if _may_be_found(file, path):
+                others.append(path)
+
         questions += [{"question": paths} for paths in may_ask]
         goldens += _in_order(others[: SHOWN - 1])
         file.unsure = True
@@ -242,7 +254,11 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
 
 def _bodies(paths: Collection[str]) -> list[tuple[str, ...]]:
     """A heading and the text below it, if there are such."""
-    heads = [path for path in paths if joined(path) in _HEADINGS]
+    heads = []
+    for path in paths:
+        if joined(path) in _HEADINGS:
+            heads.append(path)
+
     bodies = [path for path in paths if joined(path) in _BODIES]
     if heads and bodies:
         return [(heads[0], bodies[0])]

@@ -103,7 +103,11 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
-        strong = [meaning for meaning in meanings(path) if not meaning.weak]
+        strong = []
+        for meaning in meanings(path):
+            if not meaning.weak:
+                strong.append(meaning)
+
         verdict = column.is_judgement and not strong and not words & _NOT_JUDGED
         verdict = verdict or column.compares is not None
         if judged or verdict or holds_scores(path):
@@ -125,7 +129,11 @@ def ended_in_words(column: Column) -> bool:
     different = {value.strip().casefold() for value in column.values}
     if not column.texts or not 1 < len(different) <= _FEW_OUTCOMES:
         return False
-    ended = [value for value in different if _OUTCOMES & {*words_of(value)}]
+    ended = []
+    for value in different:
+        if _OUTCOMES & {*words_of(value)}:
+            ended.append(value)
+
     return 2 * len(ended) >= len(different)
 
 
@@ -160,7 +168,11 @@ def _scale(column: Column) -> str | int | None:
     """
     if column.flags == column.filled and len(column.values) == 2:
         return " ".join(sorted(value.casefold() for value in column.values))
-    numbers = [number for number in map(number_in, column.values) if number is not None]
+    numbers = []
+    for number in map(number_in, column.values):
+        if number is not None:
+            numbers.append(number)
+
     if not numbers or min(numbers) < 0 or len(numbers) < len(column.values):
         return None
     return next((top for top in _TOPS if max(numbers) <= top), None)
@@ -174,7 +186,11 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
         said = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    alike = [key for key in said if key in columns and score_in(said[key]) is not None]
+    alike = []
+    for key in said:
+        if key in columns and score_in(said[key]) is not None:
+            alike.append(key)
+
     return len(alike) > 1 and any(map(is_score_name, alike))
 
 
@@ -428,9 +444,11 @@ def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str
             metric = own[-length:]
             if length > 1 and len(metric[0]) == 1:
                 continue  # the end of `8b`
-            others = [
-                other for other in words if other != path and words[other][-length:] == metric
-            ]
+            others = []
+            for other in words:
+                if other != path and words[other][-length:] == metric:
+                    others.append(other)
+
             if any(words[other][:-length] for other in others):
                 found[path] = metric if last else metric[::-1]
                 break

@@ -388,7 +388,11 @@ class _Objects:
         """The objects of some lines at a time, so that one more costs little."""
         lines = takewhile(lambda numbered: numbered[0] <= self._last, _lines(self._data))
         while block := list(islice(lines, _BLOCK)):
-            fit = [(number, line) for number, line in block if number not in self._unfit]
+            fit = []
+            for number, line in block:
+                if number not in self._unfit:
+                    fit.append((number, line))
+
             try:
                 objects = [(number, msgspec.json.decode(line)) for number, line in fit]
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -152,7 +152,11 @@ def _of_systems(file: Candidates, stem: str, letters: Sequence[str]) -> bool:
     `letters`: columns that hold nothing but their marks, as one with the winner does.
     """
     words = {*words_of(stem)}
-    right = [path for path in letters if not is_score_name(path)]
+    right = []
+    for path in letters:
+        if not is_score_name(path):
+            right.append(path)
+
     alone = not right and not file.strong("answer")
     return bool(words & _OF_SYSTEMS) or (alone and bool(words & {"answer", "answers"}))
 

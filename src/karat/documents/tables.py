@@ -111,7 +111,11 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     shared, all_of_them = set.intersection(*firsts), set.union(*firsts)
     parts = [re.split(r"\.(?!\d)", name) for name in names]  # `gpt-4.1` is one part
     alike = 2 * len(shared) > len(all_of_them) and len({len(part) for part in parts}) == 1
-    differ = [at for at in range(len(parts[0])) if len({part[at] for part in parts}) > 1]
+    differ = []
+    for at in range(len(parts[0])):
+        if len({part[at] for part in parts}) > 1:
+            differ.append(at)
+
     if not alike or len(differ) != 1:
         return []
     systems = [part[differ[0]] for part in parts]
@@ -141,7 +145,11 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
     """
     asking = {}
     for name, rows in tables.items():
-        scores = [key for key in rows[0] if is_score_name(key)]
+        scores = []
+        for key in rows[0]:
+            if is_score_name(key):
+                scores.append(key)
+
         judged = any(score_in(rows[0][key]) is not None for key in scores)
         if _speaks(rows) >= 2 * _ASKS and not judged and not any(map(_answers, rows[0])):
             asking[name] = rows
@@ -219,7 +227,11 @@ def _are_questions(names: Sequence[str], rows: Sequence[Any]) -> bool:
     stem = names[0].rstrip("0123456789")
     if any(meaning.role in ("repetition", "condition", "model") for meaning in meanings(stem)):
         return False  # `run1`, `run2`
-    systems = [str(row["id"]) for row in rows if "id" in row]
+    systems = []
+    for row in rows:
+        if "id" in row:
+            systems.append(str(row["id"]))
+
     if len(systems) < len(rows) or len(systems) > len(names):
         return False
     return _are_numbered(names) and not _are_numbered(systems)
@@ -329,7 +341,11 @@ def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     found = []
     for key in entries[0]:
         cells = [entry.get(key) for entry in entries]
-        lists = [cell for cell in cells if isinstance(cell, list) and len(cell) > 1]
+        lists = []
+        for cell in cells:
+            if isinstance(cell, list) and len(cell) > 1:
+                lists.append(cell)
+
         parts = [part for cell in lists for part in cell]
         if len(lists) < len(cells):
             continue

@@ -161,7 +161,11 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
             continue
         if is_empty(value):
             lacks = lacks or all(isinstance(cell, str) for cell in above)
-        scores = [score for score in map(score_in, above) if score is not None]
+        scores = []
+        for score in map(score_in, above):
+            if score is not None:
+                scores.append(score)
+
         mean = score_in(value)
         if mean is not None and len(scores) == len(above):
             numbers += 1
@@ -402,7 +406,11 @@ def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[t
 
 def _answers_and_scores(first: Sequence[Row]) -> list[str]:
     """Columns with a list of answers and as many scores in every row: `pred` and `score`."""
-    lists = [name for name in first[0] if all(_is_list(row.get(name)) for row in first)]
+    lists = []
+    for name in first[0]:
+        if all(_is_list(row.get(name)) for row in first):
+            lists.append(name)
+
     for answer in lists:
         if Meaning("answer") not in meanings(answer) and "".join(words_of(answer)) not in _TEXTS:
             continue

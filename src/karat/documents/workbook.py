@@ -211,7 +211,11 @@ def _sheet(
 def _note_others(rows: Rows, worksheet: ReadOnlyWorksheet) -> None:
     """Notes which sheets with something in them are not read."""
     titles = _headers(worksheet.parent.worksheets)
-    others = [f"'{title}'" for title in titles if title != worksheet.title]
+    others = []
+    for title in titles:
+        if title != worksheet.title:
+            others.append(f"'{title}'")
+
     if others:
         read = f"rows: the sheet '{worksheet.title}'"
         rows.notes.append(f"{read}; not read: {some_of(others)}")
@@ -224,7 +228,11 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
         sheet.reset_dimensions()
         rows = islice(sheet.iter_rows(values_only=True, max_col=_MOST_COLUMNS), _FIRST)
         first = [*rows]
-        filled = [cells for cells in first[len(titles(_of_one_width(first))) :] if any(cells)]
+        filled = []
+        for cells in first[len(titles(_of_one_width(first))) :]:
+            if any(cells):
+                filled.append(cells)
+
         header = next(iter(filled), None)
         if header is not None:
             headers[sheet.title] = [str(cell) for cell in header if cell is not None]
@@ -234,7 +242,11 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
 
 def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
     """The only sheet that names a question, if it names an answer, too; else all."""
-    asking = [title for title, names in headers.items() if with_role(names, "question")]
+    asking = []
+    for title, names in headers.items():
+        if with_role(names, "question"):
+            asking.append(title)
+
     if len(asking) == 1:
         roles = {meaning.role for name in headers[asking[0]] for meaning in meanings(name)}
         if roles & {"golden", "answer"}:

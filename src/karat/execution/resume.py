@@ -231,7 +231,11 @@ def pending_scores(
             cells, index.lines(index.answers[cell] for cell in cells), strict=True
         ):
             answer = decode(line)
-            missing = [used for used in scorers if not scored[used.info.scoring][cell]]
+            missing = []
+            for used in scorers:
+                if not scored[used.info.scoring][cell]:
+                    missing.append(used)
+
             present = {scoring: rows[cell] for scoring, rows in partial.items() if cell in rows}
             yield PendingScore(
                 answer=answer,
@@ -331,7 +335,11 @@ def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> I
 
     today = {sample.id: asked(sample) for sample in plan.samples}
     before = [(sample.id, asked(sample)) for sample in folder.samples()]
-    changed = [name for name, digest in before if today.get(name, digest) != digest]
+    changed = []
+    for name, digest in before:
+        if today.get(name, digest) != digest:
+            changed.append(name)
+
     gone = [name for name, _ in before if name not in today]
     if changed:
         yield (

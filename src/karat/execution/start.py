@@ -404,7 +404,11 @@ class _Part:
         source = _source(agents)
         for agent in {id(agent): agent for agent in agents.values()}.values():
             if (source_notes := getattr(agent, "source_notes", None)) is not None:
-                names = [name for name, other in agents.items() if other is agent]
+                names = []
+                for name, other in agents.items():
+                    if other is agent:
+                        names.append(name)
+
                 source |= source_notes(
                     self.selected.samples, conditions=names, repetitions=self.selected.repetitions
                 )

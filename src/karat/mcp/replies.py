@@ -109,7 +109,11 @@ class Pending:
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""
-        same = [known for known in self._ids if known == number and not isinstance(number, bool)]
+        same = []
+        for known in self._ids:
+            if known == number and not isinstance(number, bool):
+                same.append(known)
+
         alike = [known for known in self._ids if _spelled(known) == _spelled(number)]
         if number is None and len(self._ids) == 1:
             alone = list(self._ids)

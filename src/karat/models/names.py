@@ -80,7 +80,11 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     else:
         start = 0
 
-    ends = [at for at in (text.find(":", start), text.find("/", start)) if at > start]
+    ends = []
+    for at in (text.find(":", start), text.find("/", start)):
+        if at > start:
+            ends.append(at)
+
     if ends:
         provider, name = (text[: min(ends)], text[min(ends) + 1 :])
     else:

@@ -109,7 +109,11 @@ class RateLimit:
             seconds = 0.0
 
         if self.rate.tokens_per_minute is not None:
-            counted = [entry for entry in self._entries if entry.ends is None or entry.ends > now]
+            counted = []
+            for entry in self._entries:
+                if entry.ends is None or entry.ends > now:
+                    counted.append(entry)
+
             self._entries = deque(counted)
             if (
                 counted

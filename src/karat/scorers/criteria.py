@@ -155,7 +155,11 @@ class Criteria:
                 "no question of the dataset states criteria; name their column (`criteria_key`)",
             )
 
-        judged = [sample for sample in stated if any(map(_is_judged, sample.criteria))]
+        judged = []
+        for sample in stated:
+            if any(map(_is_judged, sample.criteria)):
+                judged.append(sample)
+
         if judged and self._judge is None:
             names = formats.some_of([sample.id for sample in judged], most=3)
             raise BadOption(

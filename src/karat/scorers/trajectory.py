@@ -94,7 +94,11 @@ class Trajectory:
 
         @model_validator(mode="after")
         def _something_is_expected(self) -> Trajectory.Options:
-            twice = [part for part in self.columns if getattr(self, part) is not None]
+            twice = []
+            for part in self.columns:
+                if getattr(self, part) is not None:
+                    twice.append(part)
+
             if twice:
                 raise ValueError(
                     f"'{twice[0]}' is set both in the options and in `columns`; leave out one"

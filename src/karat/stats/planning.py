@@ -252,7 +252,11 @@ def difference_variances(
     first = _known(a, at)
     second = _known(b, at if clusters_b is None else list(clusters_b))
     places = {label: place for place, label in enumerate(second.labels)}
-    both = [(place, places[label]) for place, label in enumerate(first.labels) if label in places]
+    both = []
+    for place, label in enumerate(first.labels):
+        if label in places:
+            both.append((place, places[label]))
+
     here, there = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
     total = sample_sd(second.means[there] - first.means[here]) ** 2
     within = _within(first, here), _within(second, there)

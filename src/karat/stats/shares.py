@@ -73,7 +73,11 @@ def proportion_interval(
     _check_method(method)
     right, tries = counts_of(("k", "n"), k, n)
     if not isinstance(plain(k), (int, float, np.number)):
-        asked = [(won, tried) for won, tried in zip(right, tries, strict=True) if tried]
+        asked = []
+        for won, tried in zip(right, tries, strict=True):
+            if tried:
+                asked.append((won, tried))
+
         means = np.array([won / tried for won, tried in asked], dtype=np.float64)
         interval = share_of_means(means, observations=sum(tries), level=level, method=method)
         left_out = len(tries) - len(asked)

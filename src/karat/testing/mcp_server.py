@@ -366,7 +366,11 @@ async def _serve(chosen: argparse.Namespace) -> None:
             return
 
         extra = {"retry-after": chosen.retry_after, "location": chosen.location}
-        headers = [(key.encode(), text.encode()) for key, text in extra.items() if text is not None]
+        headers = []
+        for key, text in extra.items():
+            if text is not None:
+                headers.append((key.encode(), text.encode()))
+
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 

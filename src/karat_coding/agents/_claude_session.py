@@ -133,7 +133,11 @@ class ToolNames:
         tools: Sequence[str] = reported.get("tools") or ()
         foreign = [tool for tool in tools if not self.allows(tool)]
         servers = [entry.get("name", "") for entry in reported.get("mcp_servers") or ()]
-        strangers = [name for name in servers if name not in self._servers.values()]
+        strangers = []
+        for name in servers:
+            if name not in self._servers.values():
+                strangers.append(name)
+
         if foreign or strangers:
             raise ForeignTools(self._condition, sorted({*foreign, *strangers}))
         if lacking := self._built_in - {_ALIASES.get(tool, tool) for tool in tools}:

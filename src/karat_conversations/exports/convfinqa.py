@@ -259,7 +259,11 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> R
     # Tokens per completely right conversation: None if there is none; 0.0 if tokens are not known,
     # and too low if some calls did not report them
     right = sum(condition.cost.right_conversations for condition in conditions)
-    spent = [one.cost.tokens for one in conditions if one.cost.tokens is not None]
+    spent = []
+    for one in conditions:
+        if one.cost.tokens is not None:
+            spent.append(one.cost.tokens)
+
     cost: float | None = 0.0
     known = False
     if conditions and not right:

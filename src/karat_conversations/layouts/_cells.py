@@ -157,7 +157,11 @@ def pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> lis
 
     if not isinstance(part, Mapping):
         return []
-    wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
+    wrapped = []
+    for value in part.values():
+        if speaker_and_text(value) is not None:
+            wrapped.append(value)
+
     if len(wrapped) == 1:
         return written(wrapped)
     by_key = _of_objects(part)
@@ -207,7 +211,11 @@ def of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[st
     for path in columns:
         name = path.rpartition(".")[2]
         who = side_of_column(name) or ("assistant" if name.lower() == "system" else None)
-        found = [meaning.role for meaning in meanings(path)[:1] if meaning.role in roles]
+        found = []
+        for meaning in meanings(path)[:1]:
+            if meaning.role in roles:
+                found.append(meaning.role)
+
         if who == side:
             spoken.append(path)
         elif who is None and found:
@@ -233,7 +241,11 @@ def last_branch(value: Any, last: object) -> Any:
     if not all(isinstance(node, Mapping) and "parent" in node for node in value.values()):
         return value
     if not isinstance(last, str) or last not in value:
-        ends = [name for name, node in value.items() if not node.get("children")]
+        ends = []
+        for name, node in value.items():
+            if not node.get("children"):
+                ends.append(name)
+
         last = next(reversed(ends), None)
     below: set[object] = set()
     while isinstance(last, str) and last in value and last not in below:

@@ -115,7 +115,11 @@ def in_parallel_lists(
         whole = {str(row["id"]): row["value"] for _, row in rows.rows}
         rows = with_rows(rows, [(1, whole)], "one conversation")
         columns = columns_of([whole])
-    listed = [path for path, column in columns.items() if 2 * column.lists > column.rows]
+    listed = []
+    for path, column in columns.items():
+        if 2 * column.lists > column.rows:
+            listed.append(path)
+
     speaker = next((path for path in listed if ends_in(path, SPEAKERS)), None)
     text = next((path for path in listed if path != speaker and {*words_of(path)} & SAYS), None)
     if speaker is None or text is None:

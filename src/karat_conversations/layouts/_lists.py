@@ -84,7 +84,11 @@ def _with_unread(rows: Rows, found: Rows, path: str, *, objects: bool) -> Rows:
     empty = 0
     for number, row in rows.rows:
         value = row.get(path)
-        unread = [part for _, part in _parts(value) if objects and not isinstance(part, Mapping)]
+        unread = []
+        for _, part in _parts(value):
+            if objects and not isinstance(part, Mapping):
+                unread.append(part)
+
         if is_empty(value):
             empty += 1
         elif unread:
@@ -106,7 +110,11 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
         for path in listed:
             sizes = []
             for row in first:
-                lists = [part for part in (row.get(asked), row.get(path)) if isinstance(part, list)]
+                lists = []
+                for part in (row.get(asked), row.get(path)):
+                    if isinstance(part, list):
+                        lists.append(part)
+
                 sizes.append([len(part) for part in lists])
 
             if all(len(both) < 2 or both[0] == both[1] for both in sizes):

@@ -236,7 +236,11 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
         spoken: dict[str, set[str]] = {}
         for _, row in islice(rows.rows, LOOKED_AT):
             spoken.setdefault(str(row.get(path)), set()).add(str(cell(row, speaker)))
-        shared = [names for names in spoken.values() if len(names) > 1]
+        shared = []
+        for names in spoken.values():
+            if len(names) > 1:
+                shared.append(names)
+
         if 2 * len(shared) > len(spoken):
             return path
 

@@ -69,7 +69,11 @@ def _phrases(row: Row, name: str) -> list[str] | None:
     """The texts of a list, also of one in Markdown; None: the cell holds something else."""
     value = row.get(name)
     if isinstance(value, str):
-        lines = [line.strip() for line in value.splitlines() if line.strip()]
+        lines = []
+        for line in value.splitlines():
+            if line.strip():
+                lines.append(line.strip())
+
         if not all(line.startswith("- ") for line in lines):
             return None
         value = [line.removeprefix("- ").strip() for line in lines]

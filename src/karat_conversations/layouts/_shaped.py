@@ -130,7 +130,11 @@ def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
         return tuple(named)
     for name in [*spoken]:
         values = inside[name].values
-        worded = [value for value in values if any(map(str.isalpha, value))]
+        worded = []
+        for value in values:
+            if any(map(str.isalpha, value)):
+                worded.append(value)
+
         with_words = [value for value in worded if " " in value or not value.isascii()]
         if 2 * len(with_words) <= len(values):
             spoken.remove(name)  # times, or ids
@@ -151,7 +155,11 @@ def _are_names(column: Column) -> bool:
 
 def _flagged(path: str) -> str | None:
     """Whose messages have `true` under such a name; None: it asks for no side."""
-    words = [word for word in words_of(last_part(path)) if word not in _FLAGGED]
+    words = []
+    for word in words_of(last_part(path)):
+        if word not in _FLAGGED:
+            words.append(word)
+
     if len(words) == 1:
         return side_of(words[0])
     return None

@@ -96,7 +96,11 @@ class Talks:
         conversation.
         """
         columns = columns_of(row for _, row in rows.rows)
-        turns = [path for path, column in columns.items() if _asked_in_turn(path, column)]
+        turns = []
+        for path, column in columns.items():
+            if _asked_in_turn(path, column):
+                turns.append(path)
+
         if turns:
             where = f"in several turns ({some_of([repr(path) for path in turns])})"
             said = of_users(where, _of_texts(turns[0], columns[turns[0]]))
@@ -171,7 +175,11 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
         columns = columns_of(row for _, row in rows.rows)
         if named and all(path in columns for path in named):
             return rows
-        chats = [path for path, column in columns.items() if column.messages * 2 > column.rows]
+        chats = []
+        for path, column in columns.items():
+            if column.messages * 2 > column.rows:
+                chats.append(path)
+
         if agent is None and chats:
             return _alike(rows, chats[0])
         if [*columns] == ["transcript"] and agent is None and not whole:

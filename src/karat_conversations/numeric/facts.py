@@ -125,7 +125,11 @@ class TurnFacts:
         declared.
         """
         printed = parse_value(self.printed)
-        percent = [reading for reading in self.readings if reading.power == _PERCENT]
+        percent = []
+        for reading in self.readings:
+            if reading.power == _PERCENT:
+                percent.append(reading)
+
         if percent and printed is not None and printed.percent:
             return tuple(percent)
         return self.readings

@@ -268,7 +268,11 @@ class _Reading:
         sentence_end = _SENTENCE_END.search(self.prose, at, end)
         if sentence_end is not None:
             end = sentence_end.start()
-        announced = [quantity for quantity in self._inside(at, end) if not quantity.part_of_word]
+        announced = []
+        for quantity in self._inside(at, end):
+            if not quantity.part_of_word:
+                announced.append(quantity)
+
         if not announced:
             return False, None
         first = announced[0]
@@ -403,7 +407,11 @@ class _Reading:
     def _after_equals(self, start: int, end: int) -> ProseAnswer | None:
         """What follows the last `=`, if it is one value."""
         at = 1 + max(self.prose.rfind(sign, start, end) for sign in "=\u2248")
-        following = [quantity for quantity in self._inside(at, end) if not quantity.part_of_word]
+        following = []
+        for quantity in self._inside(at, end):
+            if not quantity.part_of_word:
+                following.append(quantity)
+
         if not following or self.prose[at : following[0].start].strip(" \x1f$({[\\~"):
             return None
         return self._unless_another(following[0], following[1:])

@@ -71,7 +71,11 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
     sample = trial.sample
     replies = answer.replies
     raw = "\n\n".join(turn.question for turn in sample.turns)
-    reference = [turn.golden for turn in sample.turns if turn.golden is not None]
+    reference = []
+    for turn in sample.turns:
+        if turn.golden is not None:
+            reference.append(turn.golden)
+
     calls = any(reply.tool_calls for reply in replies)
     alone = len(sample.turns) == 1 and len(replies) <= 1 and not calls
     if alone:

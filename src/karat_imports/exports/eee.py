@@ -92,7 +92,11 @@ class Eee:
                     yield log.taken()
 
         for log in logs.values():
-            conditions = [name for name, model in models.items() if model.id == log.model.id]
+            conditions = []
+            for name, model in models.items():
+                if model.id == log.model.id:
+                    conditions.append(name)
+
             yield f"{log.stem}.json", formats.json_file(log.aggregate(conditions))
 
 

@@ -136,7 +136,11 @@ def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
 def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
     sample = trial.sample
     answer = trial.answer
-    goldens = [turn.golden for turn in sample.turns if turn.golden is not None]
+    goldens = []
+    for turn in sample.turns:
+        if turn.golden is not None:
+            goldens.append(turn.golden)
+
     if answer:
         detail = answer.detail
     else:
@@ -258,7 +262,11 @@ def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple
         values = {metric.name: trial.value(metric) for metric in metrics}
         if all(value is None for value in values.values()):
             continue
-        rows = [row for row in trial.scores if row.scorer == scorer]
+        rows = []
+        for row in trial.scores:
+            if row.scorer == scorer:
+                rows.append(row)
+
         whys = dict.fromkeys(why for row in rows for why in row.reasons.values() if why)
         yield (
             scorer,

@@ -153,7 +153,11 @@ def _details(
 
         reasonings: list[str] = []
         for trial in kept:
-            given = [score for score in trial.scores if score.scorer == metric.scorer]
+            given = []
+            for score in trial.scores:
+                if score.scorer == metric.scorer:
+                    given.append(score)
+
             reasons = dict.fromkeys(score.reasons.get(metric.name) for score in given)
             reasonings.append("\n\n".join(filter(None, reasons)))
 
@@ -273,7 +277,11 @@ def _condition(
     now: str,
 ) -> JsonObject:
     name = f"{summary.name}/{condition}"
-    details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
+    details = []
+    for line in lines:
+        if line["evaluation_name"] == name:
+            details.append(line["evaluation"]["details"])
+
     averages: JsonObject = {}
     for metric in summary.metrics:
         for key in (f"{metric.key}_mean", f"{metric.key}_stddev"):

@@ -76,7 +76,11 @@ def messages(value: object) -> list[Message]:
 
 def question(chat: Iterable[Message]) -> str | None:
     """What the user said last."""
-    said = [message.text for message in chat if message.role == "user" and message.text]
+    said = []
+    for message in chat:
+        if message.role == "user" and message.text:
+            said.append(message.text)
+
     if said:
         return said[-1]
     return None

@@ -158,7 +158,11 @@ def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
 
 def _is_shared(rows: Rows, key: str) -> bool:
     """Whether a column has few values, of which most rows have one."""
-    values = [str(row.get(key)) for _, row in rows.rows if not is_empty(row.get(key))]
+    values = []
+    for _, row in rows.rows:
+        if not is_empty(row.get(key)):
+            values.append(str(row.get(key)))
+
     return 1 < len({*values}) <= len(values) / 2 and 2 * len(values) > rows.count
 
 

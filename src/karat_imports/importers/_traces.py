@@ -327,7 +327,11 @@ def _around(span: Span, known: Mapping[str | None, Span]) -> list[str]:
 
 
 def _said(span: Span) -> str | None:
-    texts = [message.text for message in span.output if message.role != "user" and message.text]
+    texts = []
+    for message in span.output:
+        if message.role != "user" and message.text:
+            texts.append(message.text)
+
     if texts:
         return texts[-1]
     return span.answered

@@ -206,7 +206,11 @@ class _Log(msgspec.Struct, frozen=True):
 def _chats(path: Path, rows: Rows) -> _Log | None:
     """The conversations that these rows hold; None: no column holds any."""
     columns = columns_of(row for _, row in rows.rows)
-    held = [name for name, column in columns.items() if 2 * column.messages > column.filled]
+    held = []
+    for name, column in columns.items():
+        if 2 * column.messages > column.filled:
+            held.append(name)
+
     chats = [name for name in held if "." not in name]
     chats = chats or [name for name in held if name.partition(".")[0] in _AROUND][:1]
     if not chats:
@@ -220,7 +224,11 @@ def _anybody_replies(log: _Log) -> bool:
     """Whether a chat holds more than what a user says."""
     for _, row in _records(log, Findings()):
         names = {str(item.get("role")) for item in map(_with_usual_keys, _listed(row))}
-        others = [name for name in names - {"system"} if side_of(name) != "user"]
+        others = []
+        for name in names - {"system"}:
+            if side_of(name) != "user":
+                others.append(name)
+
         if others or _beside(row) is not None:
             return True
 
@@ -461,7 +469,11 @@ def _beside(row: Json) -> str | None:
         value = row.get(key)
         if isinstance(value, str) and value:
             return value
-        replies = [message.text for message in messages(value) if message.role == "assistant"]
+        replies = []
+        for message in messages(value):
+            if message.role == "assistant":
+                replies.append(message.text)
+
         if replies:
             return replies[-1]
 
@@ -472,7 +484,11 @@ def _why_not(said: Sequence[JsonObject], row: Json, agent: Sequence[str] | None)
     """Why a chat is left out: nobody in it answers; None: it is read."""
     sides = {str(message.get("role")) for message in said}
     names = dict.fromkeys(str(m.get("role", "")) for m in map(_with_usual_keys, _listed(row)))
-    people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
+    people = []
+    for name in names:
+        if name.strip().lower() not in ("", *NOT_SPEAKING):
+            people.append(name)
+
     somebody_answers = "assistant" in sides or sides <= {"user", *NOT_SPEAKING}
     if agent is not None and said and "assistant" not in sides:
         return f"chat without {some_of([repr(name) for name in agent])}"

@@ -440,7 +440,11 @@ def _systems_said(
     parted = "each column of answers" if answered else "each system in the names of scores"
     yield f"{parted} is a {part}{named}: {_listed([*systems])}"
     for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
-        own = [metrics[metric] for metrics in systems.values() if metric in metrics]
+        own = []
+        for metrics in systems.values():
+            if metric in metrics:
+                own.append(metrics[metric])
+
         yield f"score.{metric} of each: {_listed(own)}"
 
 
@@ -507,7 +511,11 @@ def _roles(
 
 def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
     """Metric → its column."""
-    scores = [name for name in chosen if name.startswith("score.")]
+    scores = []
+    for name in chosen:
+        if name.startswith("score."):
+            scores.append(name)
+
     return {name.partition(".")[2]: chosen[name] for name in scores}
 
 
@@ -573,7 +581,11 @@ def _unsaid(
 def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:
     """What is read of the first row that has an answer."""
     rows = [row for _, row in islice(table, LOOKED_AT)]
-    targets = [target for target in ("question", "golden", "answer") if target in chosen]
+    targets = []
+    for target in ("question", "golden", "answer"):
+        if target in chosen:
+            targets.append(target)
+
     if not rows or not targets:
         return {}
     said = [row for row in rows if not is_empty(cell(row, chosen[targets[-1]]))]
@@ -591,7 +603,11 @@ def _check_verdicts(columns: Mapping[str, Column], words: Mapping[str, float | N
             for value in column.values - {*words}
             if score_in(value) is None and value.strip().casefold() not in MISSING
         }
-        rest = [value for value in unknown if not _NO_VERDICT & {*words_of(value)}]
+        rest = []
+        for value in unknown:
+            if not _NO_VERDICT & {*words_of(value)}:
+                rest.append(value)
+
         if rest and not column.numbers and len(column.values) <= _MOST_WORDS:
             raise BadOption(
                 "--map",
@@ -630,7 +646,11 @@ def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
         return
     question = chosen["question"]
     answer = chosen["answer"]
-    answered = [row for _, row in islice(rows.rows, LOOKED_AT) if not is_empty(cell(row, answer))]
+    answered = []
+    for _, row in islice(rows.rows, LOOKED_AT):
+        if not is_empty(cell(row, answer)):
+            answered.append(row)
+
     if answered and all(is_empty(cell(row, question)) for row in answered):
         message = f"no row holds both '{question}' and '{answer}': its rows are messages"
         raise BadDataset(str(path), [Fault(place="file", message=message)])
@@ -739,7 +759,11 @@ def _no_results(
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
         say += "".join(_grades_in(columns, paths_in(columns)))
-        in_words = [name for name in columns if holds_scores(name) and _judges(columns[name])]
+        in_words = []
+        for name in columns:
+            if holds_scores(name) and _judges(columns[name]):
+                in_words.append(name)
+
         if in_words:
             say += (
                 f"; these judge in words, which have no value: {_listed(in_words)}. To count the "

@@ -142,7 +142,11 @@ class _File:
         ):
             for place, case in source:
                 turns = case.list("turns")
-                users = [turn for turn in turns if turn.text("role") == "user"]
+                users = []
+                for turn in turns:
+                    if turn.text("role") == "user":
+                        users.append(turn)
+
                 question = case.text("input", "scenario") or (
                     users[0].text("content") if users else None
                 )
@@ -187,7 +191,11 @@ _CACHED_NAMES = {
 
 def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
     """The answer; for a conversation, the assistant's last message."""
-    replies = [turn.text("content") for turn in turns if turn.text("role") == "assistant"]
+    replies = []
+    for turn in turns:
+        if turn.text("role") == "assistant":
+            replies.append(turn.text("content"))
+
     if "actualOutput" in case:
         text = case.shown("actualOutput")
     elif replies:

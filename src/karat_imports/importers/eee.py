@@ -268,7 +268,11 @@ class _File:
 
                 metadata = row.at("metadata")
                 asked = row.at("input")
-                reference = [text for text in _texts(asked.get("reference")) if text]
+                reference = []
+                for text in _texts(asked.get("reference")):
+                    if text:
+                        reference.append(text)
+
                 repetition = metadata.text("karat.repetition") or ""
                 yield ImportedTrial(
                     sample=row.text("sample_id") or "",

@@ -267,11 +267,11 @@ class _Log:
                 if archive is None:
                     self.header = msgspec.convert(document(path, "samples"), _Header)
                 else:
-                    names = [
-                        name
-                        for name in ("header.json", "_journal/start.json")
-                        if name in archive.names
-                    ]
+                    names = []
+                    for name in ("header.json", "_journal/start.json"):
+                        if name in archive.names:
+                            names.append(name)
+
                     if not names:
                         raise ValueError("it has neither header.json nor _journal/start.json")
                     self.header = _decode(_HEADER, archive.read(names[0]))
@@ -395,7 +395,11 @@ def _stated(condition: str, evaluations: Sequence[Sequence[_Log]]) -> Stated:
     logs.
     """
     first, *others = (newest.stated(condition) for newest, *_ in evaluations)
-    trials = [stated.trials for stated in (first, *others) if stated.trials is not None]
+    trials = []
+    for stated in (first, *others):
+        if stated.trials is not None:
+            trials.append(stated.trials)
+
     if len(trials) <= len(others):
         return msgspec.structs.replace(first, trials=None, means={})
     if not others and len(evaluations[0]) == 1:
@@ -635,7 +639,11 @@ class _Trial:
         if uses:
 
             def total(counts: Iterable[int | None]) -> int | None:
-                known = [count for count in counts if count is not None]
+                known = []
+                for count in counts:
+                    if count is not None:
+                        known.append(count)
+
                 if known:
                     return sum(known)
                 return None

@@ -109,7 +109,11 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Ro
 
 
 def _spans(rows: Sequence[Row]) -> list[Span]:
-    traces = [row.of for row in rows if row.kind == "trace"]
+    traces = []
+    for row in rows:
+        if row.kind == "trace":
+            traces.append(row.of)
+
     observations = [row.of for row in rows if row.kind == "observation"]
     scores: dict[str, list[ImportedScore]] = {}
     for score in (row.of for row in rows if row.kind == "score"):
@@ -224,7 +228,11 @@ def _usage(row: Json) -> Usage | None:
     if details:
         sums: dict[str, int | None] = {}
         for name, part in (("input_tokens", "input"), ("output_tokens", "output")):
-            counts = [whole(details, key) for key in details if part in key]
+            counts = []
+            for key in details:
+                if part in key:
+                    counts.append(whole(details, key))
+
             if counts and None not in counts:
                 sums[name] = sum(filter(None, counts))
             else:

@@ -270,7 +270,11 @@ def _trial(
     text = None
     if flat:
         text = Json({"text": flat[0]}).shown("text")
-    choices = [str(request[1]).strip() for request in requests if len(request) > 1]
+    choices = []
+    for request in requests:
+        if len(request) > 1:
+            choices.append(str(request[1]).strip())
+
     chances = [_log_likelihood(response) for response in flat]
     if len(choices) == len(chances) > 1 and None not in chances:
         best = max(range(len(chances)), key=lambda place: chances[place] or 0.0)

@@ -197,7 +197,11 @@ def _judgments(
         )
         return
 
-    games = [row.text(key) for key in ("g1_winner", "g2_winner") if key in row]
+    games = []
+    for key in ("g1_winner", "g2_winner"):
+        if key in row:
+            games.append(row.text(key))
+
     for side in ("model_1", "model_2"):
         if (model := row.text(side)) is None:
             findings.lose("judgment without its models", place)

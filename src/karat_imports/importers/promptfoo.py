@@ -132,7 +132,11 @@ class _File:
     def stated(self) -> Stated:
         """The number of results, as the statistics of the file have it."""
         ended = [self.stats.count(key) for key in ("successes", "failures", "errors")]
-        known = [count for count in ended if count is not None]
+        known = []
+        for count in ended:
+            if count is not None:
+                known.append(count)
+
         if known:
             trials = sum(known)
         else:

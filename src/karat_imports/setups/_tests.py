@@ -250,7 +250,11 @@ class Tests:
 
         members = stated.get("assert")
         if isinstance(members, list):
-            referred = [self._referred(one) for one in members if isinstance(one, dict)]
+            referred = []
+            for one in members:
+                if isinstance(one, dict):
+                    referred.append(self._referred(one))
+
             given["assert"] = [
                 {**one, "value": self._filled(one.get("value"), variables)} for one in referred
             ]

@@ -197,7 +197,11 @@ def _prompt(text: str, label: str) -> Prompt:
     messages = _messages(text)
     if messages is None:
         return Prompt(label=label, system="", user=text.strip())
-    system = [content for role, content in messages if role in ("system", "developer")]
+    system = []
+    for role, content in messages:
+        if role in ("system", "developer"):
+            system.append(content)
+
     others = [(role, content) for role, content in messages if role not in ("system", "developer")]
     if len(others) == 1:
         user = others[0][1]
@@ -228,7 +232,11 @@ def _messages(text: str) -> list[tuple[str, str]] | None:
             return None
         content = message.get("content")
         if isinstance(content, list):
-            texts = [part.get("text") for part in content if isinstance(part, dict)]
+            texts = []
+            for part in content:
+                if isinstance(part, dict):
+                    texts.append(part.get("text"))
+
             content = "\n".join(part for part in texts if isinstance(part, str))
 
         if not isinstance(content, str):

@@ -315,7 +315,11 @@ def _samples_wanted(tree: JsonObject) -> list[str] | None:
         else:
             continue
 
-        texts = [text for value in values if (text := _text_literal(value)) is not None]
+        texts = []
+        for value in values:
+            if (text := _text_literal(value)) is not None:
+                texts.append(text)
+
         named = [name.lower() for name in column.get("column_names") or ()]
         if named[-1:] == ["sample"] and len(texts) == len(values):
             return texts

@@ -271,7 +271,11 @@ class _Filling:
                 )
 
             if "samples" in self.files:
-                golden = [turn.golden for turn in sample.turns if turn.golden is not None]
+                golden = []
+                for turn in sample.turns:
+                    if turn.golden is not None:
+                        golden.append(turn.golden)
+
                 row = {
                     "sample": sample.id,
                     "position": _whole(sample.position),
@@ -378,7 +382,11 @@ class _Filling:
     def _contexts(self, answer: Answer, *_: object) -> Iterator[Row]:
         all_calls = list(_calls(answer))
         for part, reported in self._offered.get(answer.condition, ()):
-            calls = [succeeded for tool, succeeded in all_calls if tool.uses(part)]
+            calls = []
+            for tool, succeeded in all_calls:
+                if tool.uses(part):
+                    calls.append(succeeded)
+
             if reported:
                 used = any(calls)
             else:

@@ -324,7 +324,11 @@ async def schemas(probe: Probe) -> Finding:
 async def descriptions(probe: Probe) -> Finding:
     """Whether each tool has a description."""
     tools = await probe.tools()
-    without = [str(tool["name"]) for tool in tools if not _description(tool).strip()]
+    without = []
+    for tool in tools:
+        if not _description(tool).strip():
+            without.append(str(tool["name"]))
+
     if without:
         return warning(f"without description: {named(without)}")
     return passed("every tool has one")

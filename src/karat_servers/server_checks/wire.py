@@ -249,7 +249,11 @@ class Connection:
 
     def _meant(self, given: object, number: object) -> object:
         """The request that a reply answers; records a wrongly spelt id."""
-        same = [known for known in self._waiting if type(known) is type(given) and known == given]
+        same = []
+        for known in self._waiting:
+            if type(known) is type(given) and known == given:
+                same.append(known)
+
         if same:
             return same[0]
         alike = [known for known in self._waiting if str(known) == str(given)]

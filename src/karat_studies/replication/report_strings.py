@@ -289,7 +289,11 @@ def _degrees(kind: str, inside: str | None, behind: str, text: str) -> tuple[flo
 
 
 def _degrees_in(without: str, inside: str, text: str) -> tuple[float, ...]:
-    values = [part.strip() for part in re.split(r"[,;/]", without) if part.strip()]
+    values = []
+    for part in re.split(r"[,;/]", without):
+        if part.strip():
+            values.append(part.strip())
+
     try:
         return tuple(float(value) for value in values)
     except ValueError:

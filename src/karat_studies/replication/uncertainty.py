@@ -207,7 +207,11 @@ def _noise_ceiling(
     agreement: Agreement, rng: np.random.Generator, *, study: str | None = None
 ) -> tuple[float, int]:
     """Overall, or for one study; and its tests with both errors."""
-    tests = [score for score in agreement.tests if study is None or score.test.study == study]
+    tests = []
+    for score in agreement.tests:
+        if study is None or score.test.study == study:
+            tests.append(score)
+
     human = np.array(
         [(score.human.d, score.human.d_se, score.agent.d_se) for score in tests]
     ).reshape(-1, 3)
@@ -298,7 +302,11 @@ class Place:
 
 def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
     """The basis of a score's interval."""
-    below = [study for study in agreement.studies if key in {WHOLE, ("domain", study.domain)}]
+    below = []
+    for study in agreement.studies:
+        if key in {WHOLE, ("domain", study.domain)}:
+            below.append(study)
+
     scored = [study for study in below if study.used] or below
     if len(scored) == 1:
         key = ("study", scored[0].name)

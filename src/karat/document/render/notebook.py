@@ -35,7 +35,11 @@ def summary_html(summary: Summary) -> str:
     """
     report = document(summary)
     blocks = [block for section in report.sections for block in section.blocks]
-    first = [block for block in blocks if isinstance(block, (Table, Note)) and block.brief]
+    first = []
+    for block in blocks:
+        if isinstance(block, (Table, Note)) and block.brief:
+            first.append(block)
+
     facts = " · ".join(f"{term}: {value}" for term, value in report.facts)
     title = f"{report.name} {report.run} ({report.status})"
     return _page(title, [*report.verdicts, facts], first, report.warnings)

@@ -237,7 +237,11 @@ class Golden(Kind):
             return []
         golden = self._reader.reading.one("golden") or ""
         absent = f"has no '{golden}'"
-        of_absent = [fault for fault in faults if fault.message.startswith(absent)]
+        of_absent = []
+        for fault in faults:
+            if fault.message.startswith(absent):
+                of_absent.append(fault)
+
         return [*self._without_golden(faults), *of_absent]
 
     def _without_golden(self, faults: Sequence[Fault]) -> list[Fault]:

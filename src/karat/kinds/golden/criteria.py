@@ -204,7 +204,11 @@ def _of_alternatives(entries: Sequence[object], kind: str) -> tuple[list[Criteri
 def _as_line(value: object) -> str:
     """A value as one line: an object as its keys with what they hold."""
     if isinstance(value, Mapping):
-        parts = [f"{key}: {_as_line(below)}" for key, below in value.items() if below != []]
+        parts = []
+        for key, below in value.items():
+            if below != []:
+                parts.append(f"{key}: {_as_line(below)}")
+
         return "; ".join(parts)
     if isinstance(value, list):
         return ", ".join(map(_as_line, value))
@@ -214,7 +218,11 @@ def _as_line(value: object) -> str:
 def _has_parts(entry: Mapping[str, Any]) -> bool:
     """Whether an object has no text, nor a type that is known, but other keys."""
     others = {*entry} - {*_TEXT_KEYS, *_WEIGHT_KEYS, *_DEALBREAKER_KEYS, *_TYPE_KEYS}
-    filled = [key for key in others if not is_empty(entry[key])]
+    filled = []
+    for key in others:
+        if not is_empty(entry[key]):
+            filled.append(key)
+
     stated = _first(entry, _TYPE_KEYS)
     is_typed = stated is not None and _is_known(_plain_type(str(stated)))
     has_text = any(isinstance(entry.get(key), str) for key in _TEXT_KEYS)

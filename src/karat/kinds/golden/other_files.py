@@ -129,7 +129,11 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
             f"(columns: {tops})"
         )
     asked = with_role(paths_in(columns), "question", "golden", "messages")
-    called = [path for path in filled if joined(path) in _CALLED]
+    called = []
+    for path in filled:
+        if joined(path) in _CALLED:
+            called.append(path)
+
     given = [path for path in filled if joined(path) in _GIVEN and "." not in path]
     if called and given and not asked:
         return (
@@ -215,7 +219,11 @@ def graded_documents(column: Column) -> list[str]:
     if not isinstance(listed, list) or not all(isinstance(part, Mapping) for part in listed):
         return []
     for part in listed[:1]:
-        documents = [key for key in part if names_documents(key)]
+        documents = []
+        for key in part:
+            if names_documents(key):
+                documents.append(key)
+
         graded = [key for key in part if {*words_of(key)} & _GRADES and key not in documents]
         numbers = [key for key in graded if isinstance(part[key], (int, float))]
         if documents and numbers:

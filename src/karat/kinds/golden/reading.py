@@ -425,7 +425,11 @@ class RowReader:
         if self._choices or not may_be_list:
             return None
         texts = [cell(row, golden) for row in self._first]
-        filled = [text for text in texts if isinstance(text, str) and not is_empty(text)]
+        filled = []
+        for text in texts:
+            if isinstance(text, str) and not is_empty(text):
+                filled.append(text)
+
         mark = cells.parts_of(filled)
         listed = any(isinstance(text, list) for text in texts)
         listed = listed or any(text.lstrip()[:1] == "[" for text in filled)

@@ -118,7 +118,11 @@ class Study(Kind):
     def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
         parts = []
         for study in studies_of(dataset):
-            asked = [sample for sample in samples if sample.detail["study"] == study.study]
+            asked = []
+            for sample in samples:
+                if sample.detail["study"] == study.study:
+                    asked.append(sample)
+
             participants = sum(len(sample.detail.get("members", (sample,))) for sample in asked)
             questions = sum(len(sample.turns) for sample in asked)
             counts = {"participant": participants, "question": questions}

@@ -115,5 +115,9 @@ def arms_of(study: StudyFile, test: Test, needed: Sequence[str]) -> list[str]:
     """The arms that a test covers: its levels, or all with answers it needs."""
     if test.groups is not None and test.groups.column == "arm":
         return [name for name in test.groups.names if name in study.arms]
-    with_it = [name for name, arm in study.arms.items() if set(needed) & set(arm.answered)]
+    with_it = []
+    for name, arm in study.arms.items():
+        if set(needed) & set(arm.answered):
+            with_it.append(name)
+
     return with_it or list(study.arms)

@@ -351,11 +351,11 @@ def human_scores(study: StudyFile) -> Agreement:
 
 def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTest]:
     """Both layers. `people`: from `human_scores`."""
-    wrong = [
-        text
-        for score in people.tests
-        if (text := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
-    ]
+    wrong = []
+    for score in people.tests:
+        if text := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT):
+            wrong.append(text)
+
     usable = [score for score in people.tests if score.test.human.missing is None]
     statistic = CopyTest(
         layer="statistic",

@@ -216,7 +216,11 @@ def tallied(
 
     for name, own in rows.items():
         asked = study.arms[name].answered
-        wanted = [column for column in fields if column in asked and not asked[column].optional]
+        wanted = []
+        for column in fields:
+            if column in asked and not asked[column].optional:
+                wanted.append(column)
+
         parsed = sum(
             row.answered
             and all(

@@ -346,7 +346,11 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
 
             # Up to the key of another field: `warm: 5, kind: 6`
             keys = _keys(_KEY_INLINE, tuple(fields)).finditer(line)
-            others = [key.start() for key in keys if _folded(key["key"]) != _folded(name)]
+            others = []
+            for key in keys:
+                if _folded(key["key"]) != _folded(name):
+                    others.append(key.start())
+
             line = line[: min(others, default=len(line))]
 
         if _bare(line) == _bare(described(field)):

@@ -163,7 +163,11 @@ def load_reducer(
         code = code_of(study)
         own = reducer_file(study).relative_to(study.folder).as_posix()
         before = {own: "", **study.code}  # "": the file may be newer than the run
-        others = [path for path, digest in before.items() if code.get(path) != digest]
+        others = []
+        for path, digest in before.items():
+            if code.get(path) != digest:
+                others.append(path)
+
         if others:
             more = ""
             if len(others) > _MOST_NAMED:

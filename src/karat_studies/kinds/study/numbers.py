@@ -395,7 +395,11 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
                 yield z, z
 
     elif not math.isnan(described(test, numbers.arms)):
-        values = [abs(corner) for corner in _corners(numbers, levels) if not math.isnan(corner)]
+        values = []
+        for corner in _corners(numbers, levels):
+            if not math.isnan(corner):
+                values.append(abs(corner))
+
         if values:
             yield min(values), max(values)
 

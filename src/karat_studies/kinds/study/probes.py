@@ -222,7 +222,11 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
 
 
 def _counted(test: Test, case: Case, columns: Columns) -> str:
-    named = [name for name in test.columns if test.groups is None or name not in test.cells[0][0]]
+    named = []
+    for name in test.columns:
+        if test.groups is None or name not in test.cells[0][0]:
+            named.append(name)
+
     if any(name not in columns for name in test.columns):
         return ""
     rows = []

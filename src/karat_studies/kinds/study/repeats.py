@@ -40,7 +40,11 @@ def person_of(data: Columns, row: int) -> Hashable:
 
 def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
     """The largest number of usable rows that a participant has in each group of the test."""
-    usable = [name for name in (test.measure, test.against) if isinstance(name, str)]
+    usable = []
+    for name in (test.measure, test.against):
+        if isinstance(name, str):
+            usable.append(name)
+
     most = []
     for group in groups:
         rows = []

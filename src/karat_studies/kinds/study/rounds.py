@@ -219,7 +219,11 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
     """
     seen: dict[str, Any] = {"n": len(others)}
     for name, field in fields.items():
-        values = [answers[name] for answers in others if answers.get(name) is not None]
+        values = []
+        for answers in others:
+            if answers.get(name) is not None:
+                values.append(answers[name])
+
         if field.type in {"number", "likert"}:
             if not values:
                 seen[name] = dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")

@@ -169,7 +169,11 @@ def _patterns(labels: tuple[str, ...]) -> _Patterns:
 def _any(labels: Sequence[str]) -> str:
     """Any label: one or two capitals in their own case, words in any."""
     ordered = sorted(labels, key=len, reverse=True)
-    exact = [re.escape(label) for label in ordered if len(label) <= 2 and not label.islower()]
+    exact = []
+    for label in ordered:
+        if len(label) <= 2 and not label.islower():
+            exact.append(re.escape(label))
+
     words = [re.escape(label) for label in ordered if not (len(label) <= 2 and not label.islower())]
     parts = [*exact, *([f"(?i:{'|'.join(words)})"] if words else [])]
     return rf"(?:{'|'.join(parts)})(?!\w)"

@@ -55,11 +55,11 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
     info = part.info(name)
     if info is None:
         return None
-    results = [
-        (condition, result)
-        for condition in part.conditions
-        if (result := condition.study(name)) is not None
-    ]
+    results = []
+    for condition in part.conditions:
+        if (result := condition.study(name)) is not None:
+            results.append((condition, result))
+
     again = (
         " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means "
         "over all of them."

@@ -566,9 +566,11 @@ def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
 
 
 def _ranked(texts: Sequence[str], field: Answered) -> Value:
-    parts = [
-        match for part in texts if (match := _PLACE.match(part)) and match["name"].strip(_MARKS)
-    ]
+    parts = []
+    for part in texts:
+        if (match := _PLACE.match(part)) and match["name"].strip(_MARKS):
+            parts.append(match)
+
     order = [
         label
         for part in parts

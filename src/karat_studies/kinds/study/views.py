@@ -176,9 +176,11 @@ class StudyViews(Views):
         # them.
         sample = page.sample
         trials = [_Turns(trial) for trial in page.trials]
-        turns = [
-            at for at, turn in enumerate(sample.turns) if chosen is None or turn.seat == chosen
-        ]
+        turns = []
+        for at, turn in enumerate(sample.turns):
+            if chosen is None or turn.seat == chosen:
+                turns.append(at)
+
         who = sample.detail if chosen is None else _members(sample)[chosen]
         profile = list(_mapping(who.get("profile")).items())[:_MOST]
         session = {

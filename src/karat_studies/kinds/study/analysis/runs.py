@@ -379,7 +379,11 @@ class Counted(msgspec.Struct):
         self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, Mapping[str, Any]]]
     ) -> None:
         """Adds one participant: the reply in each of their turns, and its expected fields."""
-        replies = [answer for answer in turns if answer is not None and answer.replied]
+        replies = []
+        for answer in turns:
+            if answer is not None and answer.replied:
+                replies.append(answer)
+
         self.planned += 1
         self.asked += bool(replies)
         self.answered += len(replies) == len(turns)

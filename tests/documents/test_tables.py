@@ -231,6 +231,7 @@ BY_ID = [{"id": "1", "prediction": "a", "reference": "b"}, {"id": "2", "predicti
         ),
         pytest.param({"a.small": [ROW], "b.large": [ROW]}, [], id="two parts differ"),
         pytest.param({"small": [ROW], "a.large": [ROW]}, [], id="names of different depths"),
+        pytest.param({"a.large": [ROW], "small": [ROW]}, [], id="the first name is the deepest"),
         pytest.param({"train": [ROW], "Test": [ROW]}, [], id="parts of a dataset"),
         pytest.param({"small": [ROW], "large": [{"question": "A?", "x": 1, "y": 2}]}, [], id="different columns"),
         pytest.param(

@@ -110,13 +110,14 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     firsts = [set(tables[name][0]) for name in names]
     shared, all_of_them = set.intersection(*firsts), set.union(*firsts)
     parts = [re.split(r"\.(?!\d)", name) for name in names]  # `gpt-4.1` is one part
-    alike = 2 * len(shared) > len(all_of_them) and len({len(part) for part in parts}) == 1
+    if 2 * len(shared) <= len(all_of_them) or len({len(part) for part in parts}) > 1:
+        return []
     differ = []
     for at in range(len(parts[0])):
         if len({part[at] for part in parts}) > 1:
             differ.append(at)
 
-    if not alike or len(differ) != 1:
+    if len(differ) != 1:
         return []
     systems = [part[differ[0]] for part in parts]
     if {system.casefold() for system in systems} & SPLITS:

@@ -12,6 +12,11 @@ from tests.karat_viewer.serving import Viewer
 __all__ = ["Tab", "faults", "looking", "looking_at_a_file"]
 
 READY = """() => (document.readyState === "complete")"""
+# What a page does when its window changes is done before the next frame
+DRAWN = """width => new Promise(done => {
+  const look = () => requestAnimationFrame(innerWidth === width ? () => requestAnimationFrame(done) : look);
+  look();
+})"""
 WIDTH = "document.documentElement.scrollWidth"
 UNFOLD = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
 FOREIGN = """() => {
@@ -76,6 +81,7 @@ class Tab:
     def sideways(self, width: int) -> int:
         """By how many pixels the page is wider than a window of this width."""
         self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.evaluate(DRAWN, width)
         return int(self.page.evaluate(WIDTH)) - width
 
     def foreign(self, ours: str = SERVED) -> list[str]:

@@ -439,6 +439,8 @@ def criterion_type(path: str) -> str | None:
 
     >>> criterion_type("must_not_mention"), criterion_type("expectedTools"), criterion_type("topic")
     ('not-icontains', 'tool', None)
+    >>> criterion_type("expected.forbidden_contains")
+    'not-icontains'
     """
     words = _demand_first(words_of(last_part(path)))
     above = words_of(last_part(path.rpartition(".")[0]))
@@ -456,7 +458,9 @@ def criterion_type(path: str) -> str | None:
     known = {*words}
     demands = words[0] in _CALLS_FOR or (len(words) > 1 and words[-1] in _CONTAINS)
     denied = bool(known & _DENIES) and (demands or bool(known & _CALLS_FOR))
-    forbids = words[0] in _FORBIDS or denied
+    # the word after `expect`, too: `expected: {forbidden_contains: …}`
+    first = words[1] if words[0] == "expect" and len(words) > 1 else words[0]
+    forbids = first in _FORBIDS or denied
     if plain == "icontains" and words[0] in _FORBIDS_TERMS:
         forbids = demands = True
     if forbids:

@@ -17,7 +17,7 @@ def read_xml(text: str) -> Any:
     """
     if len(text) > _MAX_BYTES:
         raise ValueError(
-            f"is larger than {_MAX_BYTES // 1_000_000} MB, which is much for XML: save it as CSV"
+            f"is larger than {_MAX_BYTES // 1_000_000} MB, the limit for XML: save it as CSV"
         )
     if "<!DOCTYPE" in text or "<!ENTITY" in text:  # entities can make a small file huge
         raise ValueError("declares a document type (<!DOCTYPE>), which is not read: remove it")

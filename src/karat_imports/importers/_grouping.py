@@ -78,7 +78,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     for number, row in rows.rows:
         name = tuple(str(row.get(column)) for column in columns)
         if each or any(is_empty(row.get(column)) for column in columns):
-            name = (f"row {number}",)  # of a row without a name nobody knows
+            name = (f"row {number}",)  # a row that names none is a conversation of its own
         time = times.get(number)
         if time is not None and by.pause is not None:
             begins = abs(time - last.get(name, time)) > timedelta(minutes=by.pause)

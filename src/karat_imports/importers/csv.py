@@ -309,8 +309,8 @@ class Csv:
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
         yield from turned_round(seen, lower)
         yield from markers(seen, known=self._options.no_score)
-        told = {*self._options.lower_is_better, *self._options.higher_is_better}
-        yield from attacked(seen, {*_metrics(chosen)} - told - {*lower.values()})
+        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
+        yield from attacked(seen, {*_metrics(chosen)} - decided - {*lower.values()})
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"

@@ -204,7 +204,7 @@ _PLACEHOLDER = re.compile(
 
 
 def placeholder(row: Mapping[str, object]) -> str | None:
-    """The text in a row that stands for one yet to be written; None: there is none."""
+    """A placeholder in a row, such as `<question>`; None if the row has none."""
     for value in row.values():
         if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
             return value

@@ -41,7 +41,9 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     place: int = 100  # in these tables, from the left
     cell: Callable[[MetricInfo, Result], Cell] | None = None  # None: the number itself
     legend: str = ""  # a sentence
-    rank: int = 0  # 0: always shown; columns of the highest rank are the first left out
+    # 0: always shown. Where a table is too wide, columns of the highest rank are left out first: a
+    # terminal of 80 columns has no room for ranks 2 and 3.
+    rank: int = 0
     detail: bool = False  # the first screen of a terminal leaves it out
     is_number: bool = True
     only_with_missing: bool = False  # shown only if some values are missing

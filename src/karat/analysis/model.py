@@ -69,7 +69,8 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from question to answer, for successful attempts.
 
-    The start of MCP servers and waits for a rate limit, or after a refusal, are left out.
+    The start of MCP servers and waits for a rate limit, or after a refusal, are left out. Another
+    quantile is a field here and its value in `ledger.py`, where all accounts are made.
     """
 
     median: float | None

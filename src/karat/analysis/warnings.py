@@ -2,7 +2,8 @@
 
 A notice is what to know before reading a result, and stands above it; a warning says what may make
 its numbers wrong, and stands below. To add one, write a function that yields its texts, and put it
-into `WARNINGS` or `NOTICES`.
+into `WARNINGS` or `NOTICES`. A rule reads what the summary and the index hold, which is counts and
+scores: one that needs the texts of answers has to decode every answer, as `unchanged.py` does.
 """
 
 from __future__ import annotations

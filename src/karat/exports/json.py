@@ -49,9 +49,10 @@ class Json:
                 "judge_cost": formats.dollars(
                     cost["judge"]["known"], unknown=cost["judge"]["unknown"]
                 ),
-                "latency_median": formats.duration(latency["median"]),
-                "latency_p95": formats.duration(latency["p95"]),
             }
+            for name, seconds in latency.items():
+                if name != "n":
+                    account["shown"][f"latency_{name}"] = formats.duration(seconds)
 
         for result, row in zip(summary.results, tree["results"], strict=True):
             row["shown"] = means_columns.shown(result, summary.accounts[result.condition])

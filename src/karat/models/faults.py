@@ -1,7 +1,8 @@
 """What a model request raised → whose fault it was, and whether another attempt could help.
 
 kind                class            retriable
-rate_limit          infrastructure   yes         429, 529, "overloaded"; with the requested seconds
+rate_limit          infrastructure   yes         429, 529, "overloaded"; with the requested seconds,
+                                                 and the pace of requests is lowered
 server_error        infrastructure   yes         5xx, 408
 network             infrastructure   yes         no connection, or a broken one
 model_timeout       infrastructure   yes         no data in time

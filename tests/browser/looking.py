@@ -50,6 +50,7 @@ class Tab:
         self.page, self.home = page, home
         self.complaints: list[str] = []
         self.abroad: list[str] = []
+        page.set_default_timeout(120_000)  # a busy machine is slow, which says nothing of a page
         page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("dialog", self._dialog)

@@ -38,9 +38,8 @@ def test_pictures_are_small_enough_to_be_kept():
     assert {path.name for path in IMAGES.glob("*.png") if path.stat().st_size > MOST_BYTES} == set()
 
 
-def test_pictures_are_taken_on_demand(browser, tmp_path, request):
-    if not request.config.getoption("--pictures"):
-        pytest.skip("writes docs/images: --pictures switches it on")
+@pytest.mark.skipif("not config.option.pictures", reason="writes docs/images: --pictures switches it on")
+def test_pictures_are_taken_on_demand(browser, tmp_path):
     (tmp_path / "study.yaml").write_text(dedent(STUDY), encoding="utf-8")
     examples = ROOT / "examples"
     results = tmp_path / "results"

@@ -42,7 +42,7 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     cell: Callable[[MetricInfo, Result], Cell] | None = None  # None: the number itself
     legend: str = ""  # a sentence
     # 0: always shown. Where a table is too wide, columns of the highest rank are left out first: a
-    # terminal of 80 columns has no room for ranks 2 and 3.
+    # terminal of 80 columns has room for ranks 0 and 1 of today; another of 1 takes their place.
     rank: int = 0
     detail: bool = False  # the first screen of a terminal leaves it out
     is_number: bool = True

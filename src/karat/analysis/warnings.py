@@ -3,7 +3,8 @@
 A notice is what to know before reading a result, and stands above it; a warning says what may make
 its numbers wrong, and stands below. To add one, write a function that yields its texts, and put it
 into `WARNINGS` or `NOTICES`. A rule reads what the summary and the index hold, which is counts and
-scores: one that needs the texts of answers has to decode every answer, as `unchanged.py` does.
+scores: one that needs the texts of answers has to decode every answer (`answer_lines` of the index,
+as in `unchanged.py`), and those of questions are `samples_as` of its run.
 """
 
 from __future__ import annotations

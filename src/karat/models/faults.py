@@ -68,7 +68,10 @@ def known_fault(error: BaseException) -> TrialFault | None:
 
 
 def from_status(status: int, message: str, *, wait: float | None) -> InfrastructureFault:
-    """The fault of an HTTP status of 400 and above. `wait`: seconds from its headers."""
+    """The fault of an HTTP status of 400 and above. `wait`: seconds from its headers.
+
+    A status belongs to `rate_limit` if fewer requests help, and to `server_error` if waiting does.
+    """
     if status in (429, 529):
         return InfrastructureFault("rate_limit", message, retriable=True, retry_after=wait)
     if status >= 500 or status == 408:

@@ -55,7 +55,10 @@ Values = dict[str, float | bool | None]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A scorer's result for one answer, or for the turn it names."""
+    """A scorer's result for one answer, or for the turn it names.
+
+    No score, with its reason: `Verdict(values={name: None}, reasons={name: why})`.
+    """
 
     values: Values
     turn: int | None = None

@@ -722,6 +722,8 @@ _PACKED = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_FEWEST_PER_NUL = 20
+"""Bytes of a text for each NUL character, which a tool that made it left there; else it is none."""
 
 
 def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
@@ -734,6 +736,18 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
 
         rows.notes.append("read as UTF-16")
         return text.encode("utf-8", "surrogatepass")
+
+    lost = data.count(b"\0")
+    if 0 < lost * _FEWEST_PER_NUL < len(data):
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            return data
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        rows.notes.append(
+            f"{plural(lost, 'NUL character')} as spaces, the first in line {line} of the file"
+        )
+        return data.replace(b"\0", b" ")
 
     return data
 

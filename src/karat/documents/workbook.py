@@ -13,6 +13,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from karat.documents.columns import is_empty
 from karat.documents.csv_rows import above_the_header, header_names, titles
 from karat.documents.names import meanings, with_role
 from karat.documents.row_list import Rows
@@ -145,7 +146,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         above = titles(_of_one_width(cells for _, cells in first))
         rows.notes += above_the_header(above)
         for number, cells in chain(first[len(above) :], lines):
-            if all(cell is None for cell in cells):
+            if all(map(is_empty, cells)):
                 continue
             if header is None:
                 names = ["" if cell is None else str(cell) for cell in cells]

@@ -125,6 +125,7 @@ Q = {"question": "question"}
             table("question expected_mood expected_style", "{}?", "a", "b"),
             [
                 {"criterion": "expected_style", **Q, "golden": "expected_mood"},
+                {"criterion": "", **Q, "golden": "expected_mood expected_style"},
                 {"criterion": "expected_mood", **Q, "golden": "expected_style"},
                 {"criterion": "expected_mood expected_style", **Q},
                 {"criterion": "", **Q},

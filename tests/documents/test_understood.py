@@ -59,18 +59,17 @@ def test_the_beginning_of_a_cell_is_cut_between_words():
     assert beginning(["x"]) == "['x']"
 
 
-def test_examples_show_what_readings_name():
+def test_examples_show_first_what_readings_name():
     columns = columns_of([{name: f"text of {name}" for name in "abcdefghijk"}])
-    readings = (Reading(roles={"question": ("a",), "golden": ("b",)}), Reading(roles={"question": ("b",)}))
+    readings = (Reading(roles={"question": ("b",), "golden": ("a",)}), Reading(roles={"question": ("a",)}))
     assert examples(Undecided(asked="", readings=readings, columns=("c",)), columns) == [
         "  (question: what is asked; golden: the right answer, to compare with)",
         "  the first row has:",
-        "    a: text of a",
-        "    b: text of b",
+        *(f"    {name}: text of {name}" for name in "bacdefghijk"),
     ]
     assert examples(Undecided(asked="", columns=("c", "gone")), columns) == [
         "  the first row has:",
         "    c: text of c",
     ]
-    assert len(examples(Undecided(asked="", columns=tuple("abcdefghijk")), columns)) == 9
+    assert len(examples(Undecided(asked="", columns=tuple("abcdefghijk")), columns)) == 12
     assert examples(Undecided(asked="", columns=("gone",)), columns) == []

@@ -294,7 +294,7 @@ def test_a_file_with_many_faults_shows_the_first_and_counts_the_rest(folder: Pat
     shown = str(error).split("\n")
     assert shown[0] == "q.jsonl: 1001 faults"
     assert shown[-1] == "  … and 951 more"
-    assert len(shown) == 53
+    assert len(shown) == 54
 
 
 @pytest.mark.needs_kind("conversation")

@@ -266,10 +266,108 @@ def test_tools_may_be_expected_with_their_arguments(tmp_path):
     assert [(one.type, one.text) for one in dataset.samples[0].criteria] == [("tool", "find"), ("tool", "send")]
 
 
-@pytest.mark.parametrize("role", ["golden", "answer"])
-def test_what_is_right_is_one_column(role):
-    with pytest.raises(ValidationError, match=f"{role} is one column, not 'a', 'b'"):
-        Golden.Options(roles={role: ["a", "b"]})
+def test_an_answer_is_one_column():
+    with pytest.raises(ValidationError, match="answer is one column, not 'a', 'b'"):
+        Golden.Options(roles={"answer": ["a", "b"]})
+
+
+def test_several_columns_are_one_golden_object(tmp_path):
+    rows = table(text=ASKED, topic=["a", "b"] * 2, urgency=["high", "low", "high", ""], expected_tool=["find"] * 4)
+    roles = {"question": "text", "golden": ["topic", "urgency"], "criterion": None}
+    dataset = load(written(tmp_path, rows), roles=roles)
+    assert [golden for _, golden in turns(dataset)] == [
+        '{"topic":"a","urgency":"high"}',
+        '{"topic":"b","urgency":"low"}',
+        '{"topic":"a","urgency":"high"}',
+        '{"topic":"b"}',
+    ]
+    assert any("an object in JSON" in warning for warning in dataset.warnings)
+    assert "no item has the key 'mood'" in refused(written(tmp_path, rows), roles={"golden": ["topic", "mood"]})
+
+
+def test_classes_of_a_question_may_be_one_golden_object(tmp_path):
+    rows = table(text=ASKED * 2, category=["a", "b"] * 4, urgency=["high", "low"] * 4, difficulty=["x", "y"] * 4)
+    assert "roles: {question: text, golden: [category, urgency]}" in refused(written(tmp_path, rows))
+
+
+def test_what_is_equally_expected_may_be_one_golden_object(tmp_path):
+    rows = table(question=ASKED, expected_intent=["a", "b"] * 2, expected_route=["x", "y"] * 2)
+    option = "roles: {question: question, golden: [expected_intent, expected_route], criterion: null}"
+    assert option in refused(written(tmp_path, rows))
+
+
+def test_a_text_and_its_spellings_may_be_required_together(tmp_path):
+    rows = table(question=ASKED, reference=SAID, answer_key=[["ninety", "XC"], ["six", "VI"]] * 2)
+    option = "roles: {question: question, golden: reference, criterion: answer_key}"
+    assert option in refused(written(tmp_path, rows))
+    roles = {"question": "question", "golden": "reference", "criterion": "answer_key"}
+    dataset = load(written(tmp_path, rows), roles=roles)
+    assert [(one.type, one.text) for one in dataset.samples[0].criteria] == [("icontains-any", "ninety\nXC")]
+
+
+def test_values_of_a_record_are_asked_with_their_names(tmp_path):
+    rows = table(
+        description=ASKED, rooms=[1, 2, 3, 4], area=[10, 20, 30, 40], kind=[*"abcd"], expected=["yes", "no"] * 2
+    )
+    assert "roles: {question: [rooms, area, kind], golden: expected}" in refused(written(tmp_path, rows))
+    dataset = load(written(tmp_path, rows), roles={"question": ["rooms", "area", "kind"], "golden": "expected"})
+    assert turns(dataset)[0] == ("rooms: 1\narea: 10\nkind: a", "yes")
+
+
+def test_the_direction_of_a_criterion_is_said_if_the_first_row_has_none(tmp_path):
+    rows = table(question=ASKED, must_include=["a b"] * 4, must_avoid=["", "c", "d", ""])
+    shown = str(load(written(tmp_path, rows)).understood)
+    assert "(in another item) none of: c  [must_avoid]" in shown
+
+
+def test_rows_may_name_the_same_roles_in_two_languages(tmp_path):
+    rows = [{"question": ASKED[0], "expected_answer": "90"}, {"pregunta": ASKED[1], "respuesta_esperada": "6"}]
+    dataset = load(written(tmp_path, [*rows, {"question": ASKED[2], "expected_answer": "7"}]))
+    assert turns(dataset)[1] == (ASKED[1], "6")
+    assert "'pregunta' as 'question', in 1 item" in str(dataset.understood)
+
+
+def test_choices_may_belong_to_some_rows(tmp_path):
+    rows = table(question=ASKED, correct_answer=["B", *SAID[1:]])
+    rows[0] |= {"OptionA": "80", "OptionB": "90"}
+    assert [golden for _, golden in turns(load(written(tmp_path, rows)))] == ["B", *SAID[1:]]
+
+
+def test_the_place_of_an_answer_is_offered_first(tmp_path):
+    rows = table(question=ASKED, source_chunk_id=[*"abcd"], preview=["Some text to read here."] * 4)
+    assert "1) roles: {question: question, golden: source_chunk_id}" in refused(written(tmp_path, rows))
+
+
+def test_words_of_addresses_are_asked_for(tmp_path):
+    rows = table(question=ASKED, expected_url_keywords=[["io.html", "os.html"]] * 4)
+    assert "golden: expected_url_keywords, criterion: null}  # documents to retrieve" in refused(
+        written(tmp_path, rows)
+    )
+
+
+def test_a_class_of_behaviour_may_be_the_golden_answer(tmp_path):
+    rows = table(question=ASKED, expected_behavior=["answer", "refuse"] * 2)
+    assert "roles: {question: question, golden: expected_behavior, criterion: null}" in refused(written(tmp_path, rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "held"),
+    [
+        (table(query_text=ASKED, doc_id=[*"abcd"], relevant=[1, 0] * 2), "(qrels)"),
+        (table(answer=SAID, expected=["pass", "fail"] * 2), "the verdict that a judge should give ('expected')"),
+        (table(order_id=[1, 2, 3, 4], sold=["a", "b"] * 2, revenue=[1.5, 2.5, 1.5, 3.0]), "holds a table of data"),
+    ],
+)
+def test_what_a_file_without_questions_holds_is_said(tmp_path, rows, held):
+    assert held in refused(written(tmp_path, rows))
+
+
+def test_nul_characters_are_read_as_spaces(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_bytes(b"question,answer\nWhat\0is 9 times 10?,ninety\n" + b"What is 2 times 3?,six\n" * 2)
+    dataset = load(path, repeated=True)
+    assert turns(dataset)[0] == ("What is 9 times 10?", "ninety")
+    assert "1 NUL character as spaces, the first in line 2" in str(dataset.understood)
 
 
 def test_rows_without_the_key_of_the_golden_answer_may_decline_too(tmp_path):

@@ -13,7 +13,6 @@ from karat.documents.names import (
     ADDED,
     Meaning,
     Role,
-    criterion_type,
     joined,
     last_part,
     meanings,
@@ -103,7 +102,7 @@ class Candidates:
             needed = _HALF * among
             if door == "results":  # what failed has no answer, what went well no error
                 needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
-            elif criterion_type(path) is not None:
+            elif Meaning("criterion") in meanings(path):
                 needed = 0  # each question may have another rule
 
             if column.filled and (given or column.filled >= needed):

@@ -171,11 +171,16 @@ def reply_of(value: object) -> Golden | None:
     return Golden(text, (text,)) if text.strip() else None
 
 
-def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> str | None:
+def question(
+    row: Row, paths: Sequence[str], *, golden: str | None = None, named: bool = False
+) -> str | None:
     """The question of a row: the texts of its columns, in order, parted by an empty line.
 
-    `golden`: if it is one of the columns, what comes before the reply in it. Raises Unread.
+    `golden`: if it is one of the columns, what comes before the reply in it. `named`: a line for
+    each column, after its name. Raises Unread.
     """
+    if named:
+        return lines_of({path: cell(row, path) for path in paths}) or None
     texts: list[str | None] = []
     for path in paths:
         value = cell(row, path)

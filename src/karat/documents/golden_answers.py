@@ -25,7 +25,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.sentences import INSTRUCTION
+from karat.documents.sentences import INSTRUCTION, describes
 from karat.documents.shapes import right_letters
 
 _SURE_GOLDEN = word_set(
@@ -34,6 +34,7 @@ _SURE_GOLDEN = word_set(
     targetresponse answerspan answerpassage answerexcerpt answerquote answersnippet
     answersentence"""
 )
+_LABEL = 40  # characters of a class, on average
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 
 
@@ -153,7 +154,12 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
             around.add(path.rpartition(".")[0])
 
     whole = sorted(around)
-    options: list[Taken] = [{"criterion": (path, *criteria)} for path in typed]
+    options: list[Taken] = []
+    listed = [path for path in plain if file.columns[path].lists]
+    if len(plain) - len(listed) == 1 and listed:  # one of the texts in a list must be there, too
+        (text,) = {*plain} - {*listed}
+        options.append({"golden": (text,), "criterion": (*listed, *criteria)})
+    options += [{"criterion": (path, *criteria)} for path in typed]
     for above in whole:
         outside = [path for path in criteria if not path.startswith(f"{above}.")]
         options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
@@ -221,6 +227,16 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
             of_objects.append(path)
 
     if (scored and not of_objects) or len(stated) == len(criteria):
+        classes = []  # of which an answer is one, as `refuse` and `answer` are
+        for path in criteria:
+            column = file.columns[path]
+            words = column.texts == column.filled and not any(" " in text for text in column.values)
+            if words and column.repeats and criterion_type(path) == "judge":
+                classes.append(path)
+
+        if len(classes) == 1:
+            others = tuple(path for path in criteria if path not in classes)
+            return [{"golden": tuple(classes), "criterion": others}, {}]
         return [{}]
     if scored:  # what no name explains may be a rule, too
         return [{}, {"criterion": stated}]
@@ -237,6 +253,44 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
             options.append({"golden": (path,), "criterion": others})
 
     return [*options[: SHOWN - 2], {}, {"criterion": ()}]
+
+
+def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
+    """Offers columns that are equally expected, or classes of the question, as one golden answer:
+    an object of them. Only where it is asked what is right anyway.
+    """
+    if file.door != "dataset" or "golden" in file.named or len(goldens) < 2:
+        return
+    expected: dict[str, list[str]] = {}  # by the first words of their names
+    classes = []
+    for path, column in file.columns.items():
+        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        if not column.filled or column.mean_length > _LABEL or "." in path:
+            continue
+        words = words_of(path)
+        if {"golden", "criterion"} & roles and len(words) > 1 and criterion_type(path) is None:
+            expected.setdefault(words[0], []).append(path)
+        few = path in file.free and column.repeats and column.texts == column.filled
+        if (
+            few
+            and not describes(path)
+            and not roles
+            and not names_documents(path)
+            and 2 * column.filled > column.rows
+        ):
+            classes.append(path)
+
+    offered = [path for golden in goldens for path in golden.get("golden", ())]
+    texts = [path for path in offered if file.columns[path].mean_length > _LABEL]
+    alike = next((paths for paths in expected.values() if len(paths) > 1), [])
+    if alike:
+        together: Taken = {"golden": tuple(alike)}
+        if "criterion" in shapes:
+            rules = [path for path in shapes["criterion"] if path not in alike]
+            together["criterion"] = tuple(rules)
+        goldens.insert(1, together)
+    elif not texts and not expected and len(classes) > 1 and any(map(meanings, classes)):
+        goldens.insert(1, {"golden": tuple(classes)})
 
 
 def _type_alone(path: str) -> str | None:

@@ -20,9 +20,10 @@ _IN_OTHER_LANGUAGES = {
         răspuns raspuns απάντηση jawaban trảlời traloi câutrảlời cautraloi 答案 回答 答え 답변 대답
         응답 답 回复 应答 جواب إجابة الإجابة اجابة الاجابة پاسخ उत्तर जवाब คำตอบ תשובה""",
     "output": "saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력",
+    "description": "descripcion descripción descricao descrição beschreibung описание 描述",
     "criterion": "criterio criterios critério critérios critère critères kriterium kriterien",
-    "expected": """esperada esperado attendue attendu erwartet erwartete erwarteter attesa atteso
-        verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan mongđợi mongdoi
+    "expected": """esperada esperado espera attendue attendu erwartet erwartete erwarteter attesa
+        atteso verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan mongđợi mongdoi
         beklenen oczekiwana oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상
         المتوقعة متوقعة""",
     "correct": """correcta correcto correta correto corretta corretto correcte korrekt korrekte

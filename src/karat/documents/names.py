@@ -125,9 +125,30 @@ _ABOUT_IT = word_set(
 _ASKERS = word_set("user customer client human visitor caller")
 _ASKED_BY_PEOPLE = word_set("message query question input utterance request prompt")
 _FORBIDS = word_set(
-    "forbidden forbid prohibited banned disallowed unexpected unwanted undesired avoid"
+    """forbidden forbid forbids prohibited prohibits banned disallowed unexpected unwanted undesired
+    avoid avoids unacceptable impermissible inadmissible pitfalls taboo"""
 )
 """Words of what an answer must not hold."""
+_FAILS = frozenset(
+    (fails, *rest)
+    for fails in ("failure", "fail", "failing")
+    for rest in (
+        ["mode"],
+        ["modes"],
+        ["condition"],
+        ["conditions"],
+        ["criteria"],
+        ["signals"],
+        ["if"],
+    )
+) | {("red", "flag"), ("red", "flags")}
+"""Names of what makes an answer fail."""
+_REQUIRED = word_set(
+    """section sections element elements fact facts point points content information concept
+    concepts claim claims statement statements step steps topic topics detail details aspect aspects
+    action actions component components item items evidence"""
+)
+"""What an answer must have, where `required` precedes it."""
 _DEMANDS = _FORBIDS | word_set(
     """expected expect must should gold golden goldens relevant mandatory"""
 )
@@ -318,6 +339,7 @@ _PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
 _MAY_DESCRIBE = word_set("keywords testlist must")  # the question, or a rule of any type
 _STATED = word_set(_EXACT["criterion"]) - _MAY_DESCRIBE
 _CALLS_FOR = _FORBIDS | word_set("expected expect must should required")
+_BEFORE_FORBIDS = word_set("expect expected must should to")
 _CONTAINS = word_set("contains contain")
 _HOW_MANY = word_set("any all of one")
 """Words that say how many of several must hold."""
@@ -458,16 +480,21 @@ def criterion_type(path: str) -> str | None:
     known = {*words}
     demands = words[0] in _CALLS_FOR or (len(words) > 1 and words[-1] in _CONTAINS)
     denied = bool(known & _DENIES) and (demands or bool(known & _CALLS_FOR))
-    # the word after `expect`, too: `expected: {forbidden_contains: …}`
-    first = words[1] if words[0] == "expect" and len(words) > 1 else words[0]
-    forbids = first in _FORBIDS or denied
+    # the word after `expect` or `must`, too: `expected: {forbidden_contains: …}`
+    first = words[1] if words[0] in _BEFORE_FORBIDS and len(words) > 1 else words[0]
+    advised = len(words) > 1 and (words[0] == "never" or (words[0] == "not" and plain is not None))
+    forbids = first in _FORBIDS or denied or advised or words[-2:] in _FAILS or words[-1] == "avoid"
     if plain == "icontains" and words[0] in _FORBIDS_TERMS:
         forbids = demands = True
     if forbids:
         measured = words[-1] in _ENDS_OF_IDS | _ABOUT_IT
         return None if measured else f"not-{plain or 'judge'}"
+    if plain == "icontains" and names_documents(path):
+        return None  # words of an address, which no answer needs
     if alternatives and plain == "icontains":
         plain = "icontains-any"
+    if words[0] == "required" and words[-1] in _REQUIRED:
+        return plain or "judge"
     return plain if demands else None
 
 
@@ -582,6 +609,8 @@ def names_documents(path: str) -> bool:
     (True, True, False)
     """
     words = _demand_first(words_of(last_part(path)))
+    if len(words) > 1 and words[-1] in _BY_END["icontains"]:  # `expected_url_keywords`
+        words = words[:-1]
     return bool(words) and words[-1] in _DOCUMENTS
 
 

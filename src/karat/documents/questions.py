@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from karat.documents.agent_answers import BESIDE_ANSWER
 from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken
 from karat.documents.columns import NO_NAME
-from karat.documents.names import ADDED, Role, joined, last_part, meanings, side_of, word_set
+from karat.documents.names import (
+    ADDED,
+    Meaning,
+    Role,
+    joined,
+    last_part,
+    meanings,
+    names_documents,
+    side_of,
+    word_set,
+    words_of,
+)
 from karat.documents.sentences import FEW_ROWS, describes, sentences
 
 _HEADINGS = word_set("title subject headline")
 _BODIES = word_set("description body text content message")
 _NAMES = _HEADINGS | {"name"}
+_PLACES = word_set(
+    """chunk chunks doc docs document documents passage passages page pages url urls file files
+    filename article articles citation citations"""
+)
 _CLASSES = word_set("category class label labels")
 
 
@@ -148,6 +163,7 @@ def add_texts(
         offers = _with_objects(file, offers)
         questions += [{"question": paths} for paths in _bodies(offers)]
         questions += [{"question": (path,)} for path in offers]
+        _add_record(file, goldens[0], questions, offers)
         heads = [path for path in file.free if joined(path) in _NAMES and _differs(file, path)]
         if heads and offers and not _bodies(offers):
             questions.append({"question": (heads[0], offers[0])})
@@ -156,6 +172,8 @@ def add_texts(
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in texts if joined(path) not in BESIDE_ANSWER | {"id"}]
         offers = [path for path in offers if path not in used]
+        found = [path for path in file.free if _is_place(file, path) and path not in used]
+        offers = [*found[: SHOWN // 2], *(path for path in offers if path not in found)]
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
@@ -165,7 +183,7 @@ def add_texts(
             if both and of_rows and path not in used:
                 offers.append(path)
         offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
-        goldens += _in_order([*dict.fromkeys(offers)])
+        goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1])
         file.unsure = True
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
         used = {path for question in questions for path in question.get("question", ())}
@@ -178,6 +196,31 @@ def add_texts(
         goldens += [{**golden, "answer": (path,)} for path in offers if path not in right]
     elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
+
+
+def _add_record(
+    file: Candidates, golden: Taken, questions: list[Taken], texts: Sequence[str]
+) -> None:
+    """Offers the columns that are asked together, as values of a record, if there are some and most
+    are no texts: after the first of the `texts`, if that does not only describe a row.
+    """
+    used = golden.get("golden", ())
+    if not any(Meaning("golden") in meanings(path) for path in used):
+        return
+    found, values = [], 0
+    for path, column in file.columns.items():
+        roles = {meaning.role for meaning in meanings(path)}
+        others = roles - {"question", "golden", "condition", "metadata", "cluster"}
+        if "." in path or path in used or others or not column.filled or column.is_constant:
+            continue
+        is_value = column.is_numeric or not any(" " in value for value in column.values)
+        if not column.objects + column.lists and (is_value or not describes(path)):
+            found.append(path)
+            values += is_value
+
+    if len(found) > 2 and 2 * values > len(found):
+        place = 0 if not texts or describes(texts[0]) else 1
+        questions.insert(place, {"question": tuple(found)})
 
 
 def _in_order(paths: Collection[str]) -> list[Taken]:
@@ -234,6 +277,7 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
 
         questions += [{"question": paths} for paths in may_ask]
         goldens += _in_order(others[: SHOWN - 1])
+        _add_record(file, goldens[0], questions, texts)
         file.unsure = True
         return
     right = file.strong("golden")[:1]
@@ -272,6 +316,16 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
         said |= file.columns[other].values
     values = file.columns[path].values
     return bool(said and values) and path not in others and values <= said
+
+
+def _is_place(file: Candidates, path: str) -> bool:
+    """Whether a column names the document or the part of one in which an answer is found."""
+    column = file.columns[path]
+    words = {*words_of(last_part(path))}
+    single = not column.objects and (column.is_text or column.is_numeric or column.lists > 0)
+    varies = len(column.values) > 1 or column.lists > 0
+    identifies = Meaning("id") in meanings(path) and not column.repeats
+    return bool(words & _PLACES) and names_documents(path) and single and varies and not identifies
 
 
 def _may_be_found(file: Candidates, path: str) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
 from karat.documents.columns import Column, without_number, without_point
-from karat.documents.golden_answers import golden_answers
+from karat.documents.golden_answers import add_together, golden_answers
 from karat.documents.names import Role
 from karat.documents.questions import add_texts, questions_of
 from karat.documents.sentences import describes, unexplained
@@ -91,6 +91,7 @@ def _result(file: Candidates) -> Reading | Undecided:
         file, {*first.get("golden", ())}, shapes, answers={*first.get("answer", ())}
     )
     add_texts(file, shapes, goldens, questions)
+    add_together(file, shapes, goldens)
     readings = []
     places = [*product(range(len(questions)), range(len(goldens)))]
     if len(places) > SHOWN:  # the first of each, rather than all golden answers of one question

@@ -126,9 +126,13 @@ def _choices(file: Candidates) -> tuple[str, ...]:
             return (path,)
 
     stems: dict[str, dict[str, str]] = {}  # stem → path → mark
-    for path in file.free:
+    for path, column in file.columns.items():
         match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)
-        if match is not None:
+        if match is None:
+            continue
+        of_some = file.door == "dataset" and match[1] != "" and is_choice_stem(match[1])
+        taken = any(path in paths for paths in file.named.values())
+        if path in file.free or (of_some and column.filled and not taken):
             stems.setdefault(match[1].casefold(), {})[path] = match[2].casefold()
 
     for stem, paths in stems.items():

@@ -10,7 +10,7 @@ from textwrap import shorten
 import msgspec
 
 from karat.documents.cells import dialogue, lines_of
-from karat.documents.columns import Column, are_messages
+from karat.documents.columns import Column, are_messages, paths_in
 from karat.documents.names import Role, criterion_type
 from karat.documents.roles import Undecided
 from karat.formats import clean, excerpt
@@ -18,7 +18,7 @@ from karat.formats import clean, excerpt
 _WIDEST, _NARROWEST = 84, 24  # columns of a text on a line
 _LABELS = 10
 _LONGEST = 300  # columns of a recorded text
-_EXAMPLES = 8  # columns of a file
+_EXAMPLES = 12  # columns of a file
 _MEANINGS: dict[Role, str] = {
     "question": "what is asked",
     "golden": "the right answer, to compare with",
@@ -104,8 +104,9 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
             named += paths
 
     texts = []
-    for path in list(dict.fromkeys(named or undecided.columns))[:_EXAMPLES]:
-        if path in columns:
+    others = paths_in(columns) if named else undecided.columns
+    for path in list(dict.fromkeys([*named, *others]))[:_EXAMPLES]:
+        if path in columns and columns[path].filled:
             refused = (criterion_type(path) or "").startswith("not-")
             said = "none of: " if refused else ""
             texts.append(f"    {clean(path)}: {said}{beginning(columns[path].example)}")

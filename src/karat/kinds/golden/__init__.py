@@ -64,7 +64,8 @@ class Golden(Kind):
         model_config = ConfigDict(extra="forbid", frozen=True)
 
         # role → the column with it, or several: question, golden, answer, choices, criterion, …;
-        # null: the file has no such column. Columns with usual names need none
+        # null: the file has no such column. Columns with usual names need none. Several columns as
+        # golden are one object, which is compared as JSON
         roles: dict[Known, Key | Keys | None] = {}
         question_key: Key | None = None  # short for roles.question
         answer_key: Key | None = None  # short for roles.golden
@@ -95,11 +96,10 @@ class Golden(Kind):
 
         @field_validator("roles")
         @classmethod
-        def _one_golden(cls, roles: dict[Known, Key | Keys | None]) -> Any:
-            for role in ("golden", "answer"):
-                columns = roles.get(role)
-                if isinstance(columns, list) and len(columns) > 1:
-                    raise ValueError(f"{role} is one column, not {some_of([*map(repr, columns)])}")
+        def _one_answer(cls, roles: dict[Known, Key | Keys | None]) -> Any:
+            columns = roles.get("answer")
+            if isinstance(columns, list) and len(columns) > 1:
+                raise ValueError(f"answer is one column, not {some_of([*map(repr, columns)])}")
             return roles
 
         def named_columns(self) -> list[str]:

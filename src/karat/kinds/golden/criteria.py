@@ -16,7 +16,7 @@ import msgspec
 
 from karat.documents.cells import as_text, parsed
 from karat.documents.columns import is_empty
-from karat.documents.names import criterion_type, joined, last_part
+from karat.documents.names import criterion_type, joined, last_part, word_set, words_of
 from karat.documents.validation import shown
 from karat.errors import did_you_mean
 from karat.records import CRITERION_TYPES, Criterion
@@ -65,6 +65,10 @@ _HOW_MANY = {
     **dict.fromkeys(("none", "noneof"), "none"),
 }
 """Names of lists in an object of criteria → how many of their entries must hold."""
+_OF_SPELLINGS = word_set(
+    "answer answers key keys alias aliases variants spellings acceptable accepted"
+)
+"""Words of names of lists in which each text is the same answer."""
 _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex`
 
 
@@ -83,7 +87,10 @@ def type_of(column: str, values: Iterable[object]) -> str:
     named = criterion_type(column) or criterion_type(f"expect.{last_part(column)}")
     if named is not None:
         return named
+    spellings = not _OF_SPELLINGS.isdisjoint(words_of(last_part(column)))
     for value in values:
+        if spellings and isinstance(value, list) and _are_terms(value):
+            return "icontains-any"
         for entry in _entries(value, "judge"):
             if isinstance(entry, list) and _are_terms(entry):
                 return "icontains"

@@ -24,6 +24,8 @@ _NO_MEANING = frozenset({"0", "Q0", "q0"})
 """What the second column of a file of qrels holds in each row."""
 _QUERY_IDS = word_set("queryid qid topicid topic query")
 _DOCUMENT_IDS = word_set("corpusid docid documentid docno passageid pid")
+_QUERIES = _QUERY_IDS | word_set("question querytext questiontext questionid")
+_MOST_OF_QRELS = 6  # columns
 _CALLED = word_set("tool toolname function functionname")
 _GIVEN = word_set("params parameters arguments args kwargs toolinput toolargs")
 
@@ -118,6 +120,9 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     filled = {path: column for path, column in columns.items() if column.filled}
     if _are_qrels(filled):
         return "says which documents are relevant to a question (qrels): give the questions' file"
+    judged = _to_be_judged(filled)
+    if judged is not None:
+        return judged
     if len(filled) > 1 and all(column.is_numeric for column in filled.values()):
         return f"holds nothing but numbers ({len(filled)} columns), and no questions"
     sort = _sort_of(filled, names)
@@ -170,6 +175,8 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
         if not _most(column, _ASKS) and (marked or (long and not others)):
             return f"holds documents ('{path}') to be searched (a corpus)"
 
+    if _is_table(columns):
+        return "holds a table of data"
     of_what = with_role(paths_in(columns), "model", "condition", "repetition")
     numbers = [path for path, column in columns.items() if column.is_numeric]
     if of_what and not texts.keys() - of_what and len(numbers) > 1:
@@ -186,6 +193,30 @@ _RIGHT = word_set(
 _ABOUT = frozenset({"id", "cluster", "context", "metadata", "started"})
 _IDS = _DOCUMENT_IDS | word_set("url link title subtitle author uri path")
 _MAY_BE_RIGHT = word_set("category categories type level tag tags")
+
+
+def _is_table(columns: Mapping[str, Column]) -> bool:
+    """Whether rows are data, as of orders: numbers, short texts that repeat, and no name of
+    a question or of what is right.
+    """
+    numbers = classes = 0
+    for path, column in columns.items():
+        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        if column.lists + column.objects or roles & {"question", "golden", "criterion", "messages"}:
+            return False
+        if column.is_numeric:
+            numbers += not roles & {"id", "score"}
+        elif any(_DATED.match(value) is None for value in column.values) and not roles & _NO_DATA:
+            words = max(len(value.split()) for value in column.values)
+            if words > 1 and (words > 4 or not column.repeats):
+                return False
+            classes += 1
+
+    return numbers > 0 and classes > 0
+
+
+_DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+_NO_DATA = frozenset({"id", "started"})
 
 
 def _most(column: Column, pattern: re.Pattern[str]) -> bool:
@@ -232,18 +263,45 @@ def graded_documents(column: Column) -> list[str]:
     return []
 
 
+def _to_be_judged(columns: Mapping[str, Column]) -> str | None:
+    """What a file is that holds answers and the verdicts that a judge should give on them; None: it
+    is another one.
+    """
+    answers = with_role(paths_in(columns), "answer")
+    answers += [path for path in columns if joined(path) in ("answer", "response", "output")]
+    asked = with_role(paths_in(columns), "question", "messages")
+    for path in with_role(paths_in(columns), "golden"):
+        if columns[path].is_judgement and len(columns[path].values) > 1 and answers and not asked:
+            return (
+                f"holds answers ('{answers[0]}') with the verdict that a judge should give "
+                f"('{path}'): a test of a judge, and no questions to an agent"
+            )
+
+    return None
+
+
 def _are_qrels(columns: Mapping[str, Column]) -> bool:
-    """Whether rows are the id of a question, that of a document and a grade, as TREC writes them:
-    perhaps without names of the columns.
+    """Whether rows are the id or the text of a question, the id of a document and a grade, as TREC
+    writes them: perhaps without names of the columns.
     """
     names = {joined(path) for path in columns}
+    if len(columns) <= _MOST_OF_QRELS and names & _DOCUMENT_IDS and names & _QUERIES:
+        for path, column in columns.items():
+            few = column.is_numeric and len(column.values) <= _MOST_GRADES
+            if few and {*words_of(path)} & _GRADES:
+                return True
+
     if names & _DOCUMENT_IDS and names & _QUERY_IDS and not any(map(_has_words, columns.values())):
         return True
     if len(columns) not in (3, 4):
         return False
     query, *others, document, grade = columns.values()
+    headless = grade.path.isdecimal()
+    if headless and len(others) == 1 and {*others[0].values} - _NO_MEANING:
+        others = []  # the text of the question
     grades = {*grade.values, grade.path}
-    all_ids = not any(map(_has_words, columns.values()))
+    ids = [query, *others, document, grade]
+    all_ids = not any(map(_has_words, ids))
     graded = len(grades) <= _MOST_GRADES and all(map(str.isdecimal, grades))
     same = all({*column.values, column.path} <= _NO_MEANING for column in others)
     unnamed = not any(Meaning("question") in meanings(path) for path in columns)

@@ -17,9 +17,17 @@ from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
-from karat.documents.names import Meaning, Role, meanings, names_documents, with_role
+from karat.documents.names import (
+    Meaning,
+    Role,
+    last_part,
+    meanings,
+    names_documents,
+    with_role,
+)
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
+from karat.documents.synonyms import as_one
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import plural, some_of, text_of
@@ -71,13 +79,14 @@ class RowReader:
         criteria_suffice: bool,
     ) -> None:
         """`criteria_suffice`: whether a row needs nothing else, since a scorer scores criteria."""
-        self.rows, self._options = rows, options
+        self._options = options
         self._needs_golden = needs_golden
         self._criteria_suffice = criteria_suffice
-        self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
         named = _named(options)
         named_paths = [path for paths in named.values() for path in paths]
-        self._columns = columns_of(self._first, named_paths)
+        self._take(rows, named_paths)
+        if "question" not in named and "golden" not in named:
+            self._take(as_one(rows, self._columns, named_paths), named_paths)
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
@@ -90,6 +99,8 @@ class RowReader:
                 )
         self._named = named
         self._missing_columns(named)
+        self._parts = named.get("golden", ())  # of a golden answer that is an object of columns
+        self._join_parts()
         result: Reading | Undecided = Reading(roles=named)
         if not self.faults and rows.count:
             result = assign(
@@ -106,6 +117,9 @@ class RowReader:
 
         self.reading = result
         self._question = result.roles.get("question", ())
+        values = [path for path in self._question if _is_value(self._columns.get(path))]
+        # most columns of the question are values of a record, which say nothing without names
+        self._as_record = 2 * len(values) > len(self._question) > 1
         self._golden = result.one("golden")
         self._id = id_key or next(iter(named.get("id", ())), None)
         if "criterion" in named:
@@ -138,6 +152,37 @@ class RowReader:
         if not self.faults:
             self._decide_values()
             self._add_notes()
+
+    def _take(self, rows: Rows, named: Iterable[str]) -> None:
+        """Takes these rows, and looks at the columns of the first."""
+        self.rows = rows
+        self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+        self._columns = columns_of(self._first, named)
+
+    def _join_parts(self) -> None:
+        """Makes one column of those that are the golden answer together, if there are several: an
+        object of what they hold, under their names.
+        """
+        if len(self._parts) < 2 or self.faults:
+            return
+        name = ", ".join(self._parts)
+        rows = []
+        for number, row in self.rows.rows:
+            rows.append((number, {**row, name: _object_of(row, self._parts)}))
+
+        columns = self._columns
+        self._take(msgspec.structs.replace(self.rows, rows=rows, columns=()), ())
+        joined = self._columns[name]
+        self._columns = {}
+        for path, column in columns.items():
+            if path not in self._parts:
+                self._columns[path] = column
+        self._columns[name] = joined
+        self._named["golden"] = (name,)
+        self.notes.append(
+            f"'{name}' are one golden answer, an object in JSON: right if the agent answers with "
+            "it, or as a judge compares them"
+        )
 
     def _add_notes(self) -> None:
         """Notes on what may be meant otherwise, is not scored or not seen."""
@@ -189,6 +234,8 @@ class RowReader:
                 roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
                 if not roles["criterion"] and not roles.get("golden"):
                     continue
+            if len(self._parts) > 1 and "golden" in roles:
+                roles["golden"] = self._parts
             offered = Reading(roles=roles, unused=reading.unused)
             if offered not in readings:
                 readings.append(offered)
@@ -560,7 +607,7 @@ class RowReader:
     def _question_of(self, row: Row, wrong: list[str]) -> str | None:
         paths = self._question
         try:
-            text = cells.question(row, paths, golden=self._golden)
+            text = cells.question(row, paths, golden=self._golden, named=self._as_record)
         except Unread as error:
             wrong.append(f"'{paths[0]}' {error}; {_CALLED['question']} is one text")
             return None
@@ -588,7 +635,9 @@ class RowReader:
         try:
             if given is not None:
                 golden = cells.of_choice(value, given, base=self._base)
-            if golden is None and path in self._question:
+            if golden is None and len(self._parts) > 1 and value:
+                golden = cells.Golden(text_of(value), (text_of(value),))
+            elif golden is None and path in self._question:
                 golden = cells.reply_of(value)
             elif golden is None:
                 golden = cells.golden(
@@ -641,10 +690,15 @@ class RowReader:
             shown += [(f"({role})", path) for path in self.reading.roles.get(role, ())]
         for label, path in shown:
             value = cell(row, path)
+            elsewhere = is_empty(value) and label == "criterion" and path in self._columns
+            if elsewhere:
+                value = self._columns[path].example
             if not is_empty(value):
                 text = text_of(value)
                 if label == "criterion":
                     text = _as_rule(value, path, self._types[path])
+                if elsewhere:
+                    text = f"(in another {self.rows.unit}) {text}"
                 parts.append(Part(role=label, text=text, columns=(path,)))
 
         kept: list[str] = []
@@ -665,6 +719,25 @@ class RowReader:
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
+
+
+def _is_value(column: Column | None) -> bool:
+    """Whether cells are single values, such as numbers and classes."""
+    if column is None or column.lists + column.objects:
+        return False
+    return column.is_numeric or not any(" " in value for value in column.values)
+
+
+def _object_of(row: Row, paths: Iterable[str]) -> JsonObject:
+    """What columns hold, as one object under the last parts of their names; without empty ones."""
+    found: JsonObject = {}
+    for path in paths:
+        value = cell(row, path)
+        name = last_part(path)
+        if not is_empty(value):
+            found[path if name in found else name] = value
+
+    return found
 
 
 def _documents_in(columns: Mapping[str, Column]) -> list[str]:
@@ -770,7 +843,9 @@ def undecided_fault(
     for number, reading in enumerate(undecided.readings, start=1):
         lines.append(f"  {number}) {roles_text(reading)}")
         golden = reading.one("golden")
-        if golden is None and reading.roles.get("criterion"):
+        if len(reading.roles.get("golden", ())) > 1:
+            lines[-1] += "  # golden: one object of these columns, as JSON"
+        elif golden is None and reading.roles.get("criterion"):
             lines[-1] += "  # judged by the criterion alone"
         elif golden is None:
             lines[-1] += "  # nothing to compare answers with"
@@ -808,6 +883,10 @@ def undecided_fault(
         )
     listed = some_of([path for path in columns if "." not in path], most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
+    lines.append(
+        "  (a role takes a column, a path inside one, several as [a, b], or null; further roles: "
+        "criterion, context, choices, id)"
+    )
     lines += examples(undecided, columns)
     lines += [f"  read: {note}" for note in notes]
     return Fault(place="dataset.roles", message="\n".join(lines))

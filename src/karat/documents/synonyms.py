@@ -1,0 +1,55 @@
+"""Rows that name the same thing differently, such as those of a file in two languages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from karat.documents.columns import Column, Row, is_empty, paths_in
+from karat.documents.names import Role, with_role
+from karat.documents.row_list import Rows
+from karat.formats import plural
+
+_ROLES: tuple[Role, ...] = ("question", "golden")
+
+
+def as_one(rows: Rows, columns: Mapping[str, Column], named: Collection[str]) -> Rows:
+    """The rows with the question, and the golden answer, under one name each where every row has
+    them under one of several; else the same rows. `named`: columns that stay as they are.
+    """
+    renamed: dict[str, str] = {}
+    for role in _ROLES:
+        paths = [path for path in with_role(paths_in(columns), role) if path not in named]
+        paths = [path for path in paths if columns[path].filled]
+        filled = sum(columns[path].filled for path in paths)
+        if len(paths) < 2 or filled > next(iter(columns.values())).rows:
+            continue
+        usual = max(paths, key=lambda path: columns[path].filled)
+        if all(_has_at_most_one(row, paths) for _, row in rows.rows):
+            renamed |= {path: usual for path in paths if path != usual}
+
+    if not renamed:
+        return rows
+    found, changed = [], Counter[tuple[str, str]]()
+    for number, row in rows.rows:
+        called: dict[str, object] = {}
+        for path, value in row.items():
+            usual = renamed.get(path, path)
+            if path in renamed and not is_empty(value):
+                changed[path, usual] += 1
+            if usual not in called or not is_empty(value):
+                called[usual] = value
+
+        found.append((number, called))
+
+    notes = [*rows.notes]
+    for (path, usual), times in changed.items():
+        notes.append(f"'{path}' as '{usual}', in {plural(times, rows.unit)}")
+    return msgspec.structs.replace(rows, rows=found, columns=(), notes=notes)
+
+
+def _has_at_most_one(row: Row, paths: Sequence[str]) -> bool:
+    """Whether a row has one of these columns, or none."""
+    return sum(not is_empty(row.get(path)) for path in paths) < 2

@@ -172,7 +172,7 @@ def add_texts(
         used = {path for question in questions for path in question.get("question", ())}
         offers = [path for path in texts if joined(path) not in BESIDE_ANSWER | {"id"}]
         offers = [path for path in offers if path not in used]
-        found = [path for path in file.free if _is_place(file, path) and path not in used]
+        found = [path for path in file.free if is_place(file, path) and path not in used]
         offers = [*found[: SHOWN // 2], *(path for path in offers if path not in found)]
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
@@ -318,7 +318,7 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
     return bool(said and values) and path not in others and values <= said
 
 
-def _is_place(file: Candidates, path: str) -> bool:
+def is_place(file: Candidates, path: str) -> bool:
     """Whether a column names the document or the part of one in which an answer is found."""
     column = file.columns[path]
     words = {*words_of(last_part(path))}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-from karat.documents.columns import Column, Row, is_empty, paths_in
+from karat.documents.columns import Column, is_empty, paths_in
 from karat.documents.names import Role, with_role
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -27,8 +27,13 @@ def as_one(rows: Rows, columns: Mapping[str, Column], named: Collection[str]) ->
         if len(paths) < 2 or filled > next(iter(columns.values())).rows:
             continue
         usual = max(paths, key=lambda path: columns[path].filled)
-        if all(_has_at_most_one(row, paths) for _, row in rows.rows):
-            renamed |= {path: usual for path in paths if path != usual}
+        both = 0
+        for _, row in rows.rows:
+            both += sum(not is_empty(row.get(path)) for path in paths) > 1
+
+        for path in paths:
+            if path != usual and not both:
+                renamed[path] = usual
 
     if not renamed:
         return rows
@@ -48,8 +53,3 @@ def as_one(rows: Rows, columns: Mapping[str, Column], named: Collection[str]) ->
     for (path, usual), times in changed.items():
         notes.append(f"'{path}' as '{usual}', in {plural(times, rows.unit)}")
     return msgspec.structs.replace(rows, rows=found, columns=(), notes=notes)
-
-
-def _has_at_most_one(row: Row, paths: Sequence[str]) -> bool:
-    """Whether a row has one of these columns, or none."""
-    return sum(not is_empty(row.get(path)) for path in paths) < 2

@@ -120,7 +120,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     filled = {path: column for path, column in columns.items() if column.filled}
     if _are_qrels(filled):
         return "says which documents are relevant to a question (qrels): give the questions' file"
-    judged = _to_be_judged(filled)
+    judged = answers_to_judge(filled)
     if judged is not None:
         return judged
     if len(filled) > 1 and all(column.is_numeric for column in filled.values()):
@@ -175,7 +175,7 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
         if not _most(column, _ASKS) and (marked or (long and not others)):
             return f"holds documents ('{path}') to be searched (a corpus)"
 
-    if _is_table(columns):
+    if is_table(columns):
         return "holds a table of data"
     of_what = with_role(paths_in(columns), "model", "condition", "repetition")
     numbers = [path for path, column in columns.items() if column.is_numeric]
@@ -195,7 +195,7 @@ _IDS = _DOCUMENT_IDS | word_set("url link title subtitle author uri path")
 _MAY_BE_RIGHT = word_set("category categories type level tag tags")
 
 
-def _is_table(columns: Mapping[str, Column]) -> bool:
+def is_table(columns: Mapping[str, Column]) -> bool:
     """Whether rows are data, as of orders: numbers, short texts that repeat, and no name of
     a question or of what is right.
     """
@@ -263,7 +263,7 @@ def graded_documents(column: Column) -> list[str]:
     return []
 
 
-def _to_be_judged(columns: Mapping[str, Column]) -> str | None:
+def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
     """What a file is that holds answers and the verdicts that a judge should give on them; None: it
     is another one.
     """

@@ -85,7 +85,8 @@ class RowReader:
         named = _named(options)
         named_paths = [path for paths in named.values() for path in paths]
         self._take(rows, named_paths)
-        if "question" not in named and "golden" not in named:
+        called = with_role(self._columns, "question", "golden")
+        if len(called) > 2 and not {"question", "golden"} & {*named}:
             self._take(as_one(rows, self._columns, named_paths), named_paths)
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
@@ -100,7 +101,8 @@ class RowReader:
         self._named = named
         self._missing_columns(named)
         self._parts = named.get("golden", ())  # of a golden answer that is an object of columns
-        self._join_parts()
+        if len(self._parts) > 1 and not self.faults:
+            self._join_parts()
         result: Reading | Undecided = Reading(roles=named)
         if not self.faults and rows.count:
             result = assign(
@@ -117,9 +119,8 @@ class RowReader:
 
         self.reading = result
         self._question = result.roles.get("question", ())
-        values = [path for path in self._question if _is_value(self._columns.get(path))]
         # most columns of the question are values of a record, which say nothing without names
-        self._as_record = 2 * len(values) > len(self._question) > 1
+        self._as_record = len(self._question) > 1 and self._are_values(self._question)
         self._golden = result.one("golden")
         self._id = id_key or next(iter(named.get("id", ())), None)
         if "criterion" in named:
@@ -160,29 +161,44 @@ class RowReader:
         self._columns = columns_of(self._first, named)
 
     def _join_parts(self) -> None:
-        """Makes one column of those that are the golden answer together, if there are several: an
-        object of what they hold, under their names.
+        """Makes one column of those that are the golden answer together: an object of what they
+        hold, under their names.
         """
-        if len(self._parts) < 2 or self.faults:
-            return
         name = ", ".join(self._parts)
         rows = []
         for number, row in self.rows.rows:
-            rows.append((number, {**row, name: _object_of(row, self._parts)}))
+            joined: JsonObject = {}
+            for path in self._parts:
+                value = cell(row, path)
+                key = last_part(path)
+                if key in joined:
+                    key = path
+                if not is_empty(value):
+                    joined[key] = value
+
+            rows.append((number, {**row, name: joined}))
 
         columns = self._columns
         self._take(msgspec.structs.replace(self.rows, rows=rows, columns=()), ())
-        joined = self._columns[name]
-        self._columns = {}
-        for path, column in columns.items():
-            if path not in self._parts:
-                self._columns[path] = column
-        self._columns[name] = joined
+        columns[name] = self._columns[name]
+        for path in self._parts:
+            columns.pop(path, None)
+        self._columns = columns
         self._named["golden"] = (name,)
         self.notes.append(
             f"'{name}' are one golden answer, an object in JSON: right if the agent answers with "
             "it, or as a judge compares them"
         )
+
+    def _are_values(self, paths: Sequence[str]) -> bool:
+        """Whether most columns hold single values, such as numbers and classes."""
+        values = 0
+        for path in paths:
+            column = self._columns.get(path)
+            if column is not None and not column.lists + column.objects:
+                values += column.is_numeric or not any(" " in value for value in column.values)
+
+        return 2 * values > len(paths)
 
     def _add_notes(self) -> None:
         """Notes on what may be meant otherwise, is not scored or not seen."""
@@ -719,25 +735,6 @@ class RowReader:
                 unused.append(path)
 
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
-
-
-def _is_value(column: Column | None) -> bool:
-    """Whether cells are single values, such as numbers and classes."""
-    if column is None or column.lists + column.objects:
-        return False
-    return column.is_numeric or not any(" " in value for value in column.values)
-
-
-def _object_of(row: Row, paths: Iterable[str]) -> JsonObject:
-    """What columns hold, as one object under the last parts of their names; without empty ones."""
-    found: JsonObject = {}
-    for path in paths:
-        value = cell(row, path)
-        name = last_part(path)
-        if not is_empty(value):
-            found[path if name in found else name] = value
-
-    return found
 
 
 def _documents_in(columns: Mapping[str, Column]) -> list[str]:

@@ -22,7 +22,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.sentences import NO_WORDS, is_aside
+from karat.documents.sentences import NO_WORDS, holds_code, is_aside
 
 Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
@@ -270,6 +270,8 @@ class Candidates:
             texts = isinstance(example, list) and all(isinstance(part, str) for part in example)
             said = column.is_text or (lists and texts)
             if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
+                continue
+            if holds_code(column):
                 continue
             if path in FOUND_IN or (self.door == "results" and names_persons(path)):
                 continue

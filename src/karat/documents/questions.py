@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from karat.documents.agent_answers import BESIDE_ANSWER
 from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken
-from karat.documents.columns import NO_NAME
+from karat.documents.columns import NO_NAME, Column
 from karat.documents.names import (
     ADDED,
     Meaning,
@@ -19,7 +19,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.sentences import FEW_ROWS, describes, sentences
+from karat.documents.sentences import FEW_ROWS, describes, holds_code, sentences
 
 _HEADINGS = word_set("title subject headline")
 _BODIES = word_set("description body text content message")
@@ -183,7 +183,8 @@ def add_texts(
             if both and of_rows and path not in used:
                 offers.append(path)
         offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
-        goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1])
+        goldens += [{"criterion": (path,)} for path in file.free if _holds_rules(file.free[path])]
+        goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
         file.unsure = True
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
         used = {path for question in questions for path in question.get("question", ())}
@@ -318,6 +319,14 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
     return bool(said and values) and path not in others and values <= said
 
 
+def _holds_rules(column: Column) -> bool:
+    """Whether cells are objects of sentences, as rules of several sorts are."""
+    held = column.example
+    if "." in column.path or meanings(column.path) or not isinstance(held, Mapping) or not held:
+        return False
+    return all(isinstance(text, str) and len(text.split()) > 3 for text in held.values())
+
+
 def is_place(file: Candidates, path: str) -> bool:
     """Whether a column names the document or the part of one in which an answer is found."""
     column = file.columns[path]
@@ -333,7 +342,7 @@ def _may_be_found(file: Candidates, path: str) -> bool:
     column = file.free[path]
     identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
     about = identifies or joined(path).endswith(("id", "name", "note", "notes", "comment"))
-    about = about or path in FOUND_IN
+    about = about or path in FOUND_IN or holds_code(column)
     return column.is_text and len(column.values) > 1 and not about and not column.is_hashed
 
 

@@ -310,6 +310,9 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
                 rows.count += 1
 
     rows.unread += sum(1 for _ in lines)
+    comments = len(_COMMENT.findall(data))
+    if comments:
+        rows.notes.append(f"without {plural(comments, 'comment line')}")
 
     rows.rows = _Objects(data, frozenset(unfit), last)
     several_lines = data.removeprefix(_BOM).lstrip().startswith((b"{\n", b"{\r\n"))

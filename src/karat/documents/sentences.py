@@ -35,6 +35,11 @@ INSTRUCTION = re.compile(
     re.IGNORECASE,
 )
 """What tells how to judge an answer, and gives none, begins like this."""
+_CONDITION = re.compile(
+    r"(?:not )?(?:len\(|any\(|all\()?"
+    r"(?:[a-z_]\w*(?:\.\w+|\[[^\]]+\])*\)? ?(?:==|!=|>=|<=|<|>) ?\S.*"
+    r"|(?:'[^']*'|\"[^\"]*\") (?:not )?in [a-z_]\w*(?:\.\w+|\[[^\]]+\])*)"
+)
 FEW_ROWS = 40
 """Rows whose values are enough to tell questions from classes."""
 _SENTENCE = 15  # characters on average; names and classes are shorter
@@ -47,6 +52,15 @@ _SAYS_LITTLE = frozenset(
     {"metadata", "cluster", "condition", "turn", "context", "id", *ADDED.identifying}
 )
 """Roles of names such as `title`, which may also be a question's or an answer's."""
+
+
+def holds_code(column: Column) -> bool:
+    """Whether cells are conditions in code, such as `route.is_open == True`, and no answers."""
+    listed = column.example if isinstance(column.example, list) else [column.example]
+    found = 0
+    for text in listed:
+        found += isinstance(text, str) and _CONDITION.fullmatch(text.strip()) is not None
+    return 2 * found > len(listed)
 
 
 def describes(path: str) -> bool:

@@ -25,6 +25,7 @@ _NO_MEANING = frozenset({"0", "Q0", "q0"})
 _QUERY_IDS = word_set("queryid qid topicid topic query")
 _DOCUMENT_IDS = word_set("corpusid docid documentid docno passageid pid")
 _QUERIES = _QUERY_IDS | word_set("question querytext questiontext questionid")
+_WORDS_OF_NAMES = 4
 _MOST_OF_QRELS = 6  # columns
 _CALLED = word_set("tool toolname function functionname")
 _GIVEN = word_set("params parameters arguments args kwargs toolinput toolargs")
@@ -199,7 +200,7 @@ def is_table(columns: Mapping[str, Column]) -> bool:
     """Whether rows are data, as of orders: numbers, short texts that repeat, and no name of
     a question or of what is right.
     """
-    numbers = classes = 0
+    numbers = classes = names = 0
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
         if column.lists + column.objects or roles & {"question", "golden", "criterion", "messages"}:
@@ -208,11 +209,14 @@ def is_table(columns: Mapping[str, Column]) -> bool:
             numbers += not roles & {"id", "score"}
         elif any(_DATED.match(value) is None for value in column.values) and not roles & _NO_DATA:
             words = max(len(value.split()) for value in column.values)
-            if words > 1 and (words > 4 or not column.repeats):
+            if words > _WORDS_OF_NAMES:
                 return False
-            classes += 1
+            if words > 1 and not column.repeats:
+                names += 1
+            else:
+                classes += 1
 
-    return numbers > 0 and classes > 0
+    return names < min(numbers, 2) and numbers > 0 and classes > 0
 
 
 _DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")

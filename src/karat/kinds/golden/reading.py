@@ -27,6 +27,7 @@ from karat.documents.names import (
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
+from karat.documents.sentences import holds_code
 from karat.documents.synonyms import as_one
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
@@ -731,10 +732,15 @@ class RowReader:
         unused = []
         for path in dict.fromkeys([*kept, *self.reading.unused]):
             inside = (f"{path}.", f"{path}[")
-            if path != self._aliases and not any(other.startswith(inside) for other in used):
+            if any(other.startswith(inside) for other in used):
+                below = [other for other in self._columns if other.rpartition(".")[0] == path]
+                unused += [other for other in below if other not in used]
+            elif path != self._aliases:
                 unused.append(path)
 
-        return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self.rows.notes))
+        return Understood(
+            parts=tuple(parts), unused=tuple(dict.fromkeys(unused)), notes=tuple(self.rows.notes)
+        )
 
 
 def _documents_in(columns: Mapping[str, Column]) -> list[str]:
@@ -860,6 +866,8 @@ def undecided_fault(
                 f"  '{path}' holds documents with their relevance ({', '.join(keys)}): they are "
                 "for retrieval, and karat compares no answer with them"
             )
+        if "." not in path and column.filled and holds_code(column):
+            lines.append(f"  '{path}' holds conditions in code, which karat does not evaluate")
 
     empty = []
     for path, column in columns.items():

@@ -282,6 +282,7 @@ def test_several_columns_are_one_golden_object(tmp_path):
         '{"topic":"b"}',
     ]
     assert any("an object in JSON" in warning for warning in dataset.warnings)
+    assert "'urgency' is empty in 1 of 4 items, and not expected there" in dataset.warnings
     assert "no item has the key 'mood'" in refused(written(tmp_path, rows), roles={"golden": ["topic", "mood"]})
 
 

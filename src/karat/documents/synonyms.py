@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,18 +15,22 @@ from karat.formats import plural
 _ROLES: tuple[Role, ...] = ("question", "golden")
 
 
-def as_one(rows: Rows, columns: Mapping[str, Column], named: Collection[str]) -> Rows:
+def as_one(rows: Rows, columns: Mapping[str, Column], named: Mapping[Role, Sequence[str]]) -> Rows:
     """The rows with the question, and the golden answer, under one name each where every row has
-    them under one of several; else the same rows. `named`: columns that stay as they are.
+    them under one of several; else the same rows. `named`: the columns that the user has named.
     """
+    taken = {path for paths in named.values() for path in paths}
     renamed: dict[str, str] = {}
     for role in _ROLES:
-        paths = [path for path in with_role(paths_in(columns), role) if path not in named]
-        paths = [path for path in paths if columns[path].filled]
+        given = [path for path in named.get(role, ()) if path in columns]
+        if role in named and (len(given) != 1 or (role == "golden" and not renamed)):
+            continue  # it is as the user says, and other rows have none
+        others = [path for path in with_role(paths_in(columns), role) if path not in taken]
+        paths = [*given, *(path for path in others if columns[path].filled)]
         filled = sum(columns[path].filled for path in paths)
-        if len(paths) < 2 or filled > next(iter(columns.values())).rows:
+        if len(paths) < 2 or filled > columns[paths[0]].rows:
             continue
-        usual = max(paths, key=lambda path: columns[path].filled)
+        usual = max(paths, key=lambda path: (path in given, columns[path].filled))
         both = 0
         for _, row in rows.rows:
             both += sum(not is_empty(row.get(path)) for path in paths) > 1

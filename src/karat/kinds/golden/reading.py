@@ -87,8 +87,8 @@ class RowReader:
         named_paths = [path for paths in named.values() for path in paths]
         self._take(rows, named_paths)
         called = with_role(self._columns, "question", "golden")
-        if len(called) > 2 and not {"question", "golden"} & {*named}:
-            self._take(as_one(rows, self._columns, named_paths), named_paths)
+        if len(called) > 2:
+            self._take(as_one(rows, self._columns, named), named_paths)
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
@@ -190,6 +190,11 @@ class RowReader:
             f"'{name}' are one golden answer, an object in JSON: right if the agent answers with "
             "it, or as a judge compares them"
         )
+        for path in self._parts:
+            empty = sum(is_empty(cell(row, path)) for _, row in rows)
+            if empty:
+                of = plural(len(rows), self.rows.unit)
+                self.notes.append(f"'{path}' is empty in {empty} of {of}, and not expected there")
 
     def _are_values(self, paths: Sequence[str]) -> bool:
         """Whether most columns hold single values, such as numbers and classes."""

@@ -203,7 +203,7 @@ def is_table(columns: Mapping[str, Column]) -> bool:
     numbers = classes = names = 0
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
-        if column.lists + column.objects or roles & {"question", "golden", "criterion", "messages"}:
+        if column.lists + column.objects or roles & _OF_QUESTIONS or joined(path) in _ANSWERS:
             return False
         if column.is_numeric:
             numbers += not roles & {"id", "score"}
@@ -220,6 +220,8 @@ def is_table(columns: Mapping[str, Column]) -> bool:
 
 
 _DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+_OF_QUESTIONS = frozenset({"question", "golden", "criterion", "messages", "answer", "turn"})
+_ANSWERS = word_set("answer answers response responses reply output outputs text")
 _NO_DATA = frozenset({"id", "started"})
 
 
@@ -272,7 +274,7 @@ def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
     is another one.
     """
     answers = with_role(paths_in(columns), "answer")
-    answers += [path for path in columns if joined(path) in ("answer", "response", "output")]
+    answers += [path for path in columns if joined(path) in _ANSWERS - {"text"}]
     asked = with_role(paths_in(columns), "question", "messages")
     for path in with_role(paths_in(columns), "golden"):
         if columns[path].is_judgement and len(columns[path].values) > 1 and answers and not asked:

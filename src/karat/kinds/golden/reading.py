@@ -874,6 +874,15 @@ def undecided_fault(
         if "." not in path and column.filled and holds_code(column):
             lines.append(f"  '{path}' holds conditions in code, which karat does not evaluate")
 
+    asked = [path for one in undecided.readings for path in one.roles.get("question", ())[:1]]
+    for path in dict.fromkeys(asked):
+        lacking = columns[path].rows - columns[path].filled
+        if 0 < lacking < columns[path].rows:
+            of = plural(columns[path].rows, "row")
+            lines.append(
+                f"  '{path}' is empty in {lacking} of {of}: as question, add `skip: unreadable`"
+            )
+
     empty = []
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path)}

@@ -143,6 +143,10 @@ _FAILS = frozenset(
     )
 ) | {("red", "flag"), ("red", "flags")}
 """Names of what makes an answer fail."""
+_FAULTY = word_set("incorrect wrong false bad")
+_STATEMENTS = word_set("claim claims fact facts statement statements term terms keywords phrases")
+_MISTAKES = word_set("avoid mistakes misconceptions traps pitfalls")
+"""Last words of names of what is wrong in an answer."""
 _REQUIRED = word_set(
     """section sections element elements fact facts point points content information concept
     concepts claim claims statement statements step steps topic topics detail details aspect aspects
@@ -483,7 +487,9 @@ def criterion_type(path: str) -> str | None:
     # the word after `expect` or `must`, too: `expected: {forbidden_contains: …}`
     first = words[1] if words[0] in _BEFORE_FORBIDS and len(words) > 1 else words[0]
     advised = len(words) > 1 and (words[0] == "never" or (words[0] == "not" and plain is not None))
-    forbids = first in _FORBIDS or denied or advised or words[-2:] in _FAILS or words[-1] == "avoid"
+    faulty = words[0] in _FAULTY and words[-1] in _STATEMENTS
+    bad = faulty or words[-1] in _MISTAKES or words[-2:] in _FAILS
+    forbids = first in _FORBIDS or denied or advised or bad
     if plain == "icontains" and words[0] in _FORBIDS_TERMS:
         forbids = demands = True
     if forbids:

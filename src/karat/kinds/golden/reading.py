@@ -877,7 +877,7 @@ def undecided_fault(
     asked = [path for one in undecided.readings for path in one.roles.get("question", ())[:1]]
     for path in dict.fromkeys(asked):
         lacking = columns[path].rows - columns[path].filled
-        if 0 < lacking < columns[path].rows:
+        if 0 < 2 * lacking < columns[path].rows:
             of = plural(columns[path].rows, "row")
             lines.append(
                 f"  '{path}' is empty in {lacking} of {of}: as question, add `skip: unreadable`"

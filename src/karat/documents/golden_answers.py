@@ -264,32 +264,41 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     expected: dict[str, list[str]] = {}  # by the first words of their names
     classes = []
     for path, column in file.columns.items():
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
         if not column.filled or column.mean_length > _LABEL or "." in path:
             continue
+        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
         words = words_of(path)
-        if {"golden", "criterion"} & roles and len(words) > 1 and criterion_type(path) is None:
+        is_right = bool({"golden", "criterion"} & roles)
+        if is_right and len(words) > 1 and criterion_type(path) is None:
             expected.setdefault(words[0], []).append(path)
-        few = path in file.free and column.repeats and column.texts == column.filled
-        if (
-            few
-            and not describes(path)
-            and not roles
-            and not names_documents(path)
-            and 2 * column.filled > column.rows
-        ):
+
+        about = describes(path) or names_documents(path) or bool(roles)
+        in_most = 2 * column.filled > column.rows
+        few = column.repeats and column.texts == column.filled
+        if path in file.free and few and in_most and not about:
             classes.append(path)
 
-    offered = [path for golden in goldens for path in golden.get("golden", ())]
-    texts = [path for path in offered if file.columns[path].mean_length > _LABEL]
-    alike = next((paths for paths in expected.values() if len(paths) > 1), [])
+    texts = []
+    for golden in goldens:
+        for path in golden.get("golden", ()):
+            if file.columns[path].mean_length > _LABEL:
+                texts.append(path)
+
+    alike: list[str] = []
+    for paths in expected.values():
+        if len(paths) > 1 and not alike:
+            alike = paths
+
     if alike:
         together: Taken = {"golden": tuple(alike)}
         if "criterion" in shapes:
             rules = [path for path in shapes["criterion"] if path not in alike]
             together["criterion"] = tuple(rules)
         goldens.insert(1, together)
-    elif not texts and not expected and len(classes) > 1 and any(map(meanings, classes)):
+        return
+
+    one_is_known = any(map(meanings, classes))
+    if not texts and not expected and len(classes) > 1 and one_is_known:
         goldens.insert(1, {"golden": tuple(classes)})
 
 

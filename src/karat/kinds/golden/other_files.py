@@ -207,7 +207,9 @@ def is_table(columns: Mapping[str, Column]) -> bool:
             return False
         if column.is_numeric:
             numbers += not roles & {"id", "score"}
-        elif any(_DATED.match(value) is None for value in column.values) and not roles & _NO_DATA:
+            continue
+
+        if any(_DATED.match(value) is None for value in column.values) and not roles & _NO_DATA:
             words = max(len(value.split()) for value in column.values)
             if words > _WORDS_OF_NAMES:
                 return False

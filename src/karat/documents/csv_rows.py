@@ -297,7 +297,9 @@ class _Scan:
 
 _MOST_TITLES = 10  # lines above a header; among more, no line is the header for sure
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
-_DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
+_DATE_OR_PATH = re.compile(
+    r"\d{4}-\d\d-\d\d(?!\d).*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+"
+)
 
 
 def _are_data(cells: Sequence[str]) -> bool:

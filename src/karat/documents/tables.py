@@ -32,7 +32,8 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": document}
     if not isinstance(document, Mapping):
         return {}
-    rows = _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
+    rows = _chats_in_branches(document)
+    rows = rows or _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
     rows = rows or _rows_under_names(document) or _best_by_id(document)
     rows = rows or _answers_by_id(document)
     if rows:
@@ -443,6 +444,8 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     if all(isinstance(chat, list) and are_messages(chat) for chat in chats):
         return [{"id": key, "messages": chat} for key, chat in document.items()]
+    if all(isinstance(chat, list) for chat in chats):
+        return _messages_by_id(document)
     if not all(isinstance(chat, Mapping) for chat in chats):
         return []
     shared = set.intersection(*(set(chat) for chat in chats))
@@ -452,6 +455,74 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             return [{"id": name, **chat} for name, chat in document.items()]
 
     return []
+
+
+def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The messages in lists under ids, each with its id as `conversation_id`: objects with a time
+    and a text of one name. Empty: the lists hold something else, or their names are no ids.
+    """
+    ids = sum(_LONG_NUMBER.search(name) is not None for name in document)
+    if 2 * ids <= len(document):
+        return []
+    rows: list[dict[str, Any]] = []
+    for name, entries in document.items():
+        for entry in entries:
+            if not isinstance(entry, Mapping):
+                return []
+            rows.append({"conversation_id": name, **entry})
+    words = {word for key in rows[0] for word in words_of(key)} if rows else set()
+    is_said = words & {"time", "timestamp", "date"} and words & {"message", "text", "content"}
+    alike = all(len(row.keys() & rows[0].keys()) > 2 for row in rows)
+    return rows if is_said and alike else []
+
+
+_LONG_NUMBER = re.compile(r"\d{4}")  # in what is the id of a chat or of a person
+
+
+def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The chats in all branches of an object, as of users with the chats of each by id: each with
+    the path of its keys. Empty: no objects part them, or not all that is below them are chats.
+    """
+    branches = [value for value in document.values() if isinstance(value, Mapping)]
+    nested = [value for value in branches if _chat_at(value) is None]
+    lists = [value for value in document.values() if isinstance(value, list)]
+    if len(branches) + len(lists) < 2 or not branches or not (nested or lists):
+        return []
+    found: list[dict[str, Any]] = []
+    for name, branch in document.items():
+        chats = _chats_below(branch, name, depth=1)
+        if isinstance(branch, Mapping) and not chats:
+            return []
+        found += chats
+    return found
+
+
+def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
+    chat = _chat_at(value)
+    if chat is not None:
+        key = "id" if "id" not in chat else "key"
+        return [{key: name, **chat}]
+    found: list[dict[str, Any]] = []
+    if isinstance(value, Mapping) and depth < _DEEPEST:
+        for key, below in value.items():
+            found += _chats_below(below, f"{name}.{key}", depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            inside = _chat_at(part)
+            if isinstance(part, Mapping) and inside is not None:
+                found.append(inside)
+    return found
+
+
+def _chat_at(value: object) -> dict[str, Any] | None:
+    """The chat that an object or a list of messages is; None: it is none."""
+    if isinstance(value, list) and are_messages(value):
+        return {"messages": value}
+    if isinstance(value, Mapping):
+        for key, held in value.items():
+            if _holds_turns(key) and isinstance(held, list) and are_messages(held):
+                return {**value}
+    return None
 
 
 def _are_turns(value: object) -> bool:

@@ -78,6 +78,8 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
     """The same, by conversation: an empty line parts them where each begins with the same speaker
     and one has several turns.
     """
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]  # quoted twice
     if "\n" not in text:
         text = text.replace("\\n", "\n")  # as some tables write the ends of lines
     if " --> " in text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,20 +14,23 @@ from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import plural
-from karat.layouts import laid_out
 from karat_imports.importers._reading import Json, utc
 
 _ID = "conversation_id"
 ALL, ROW = "all", "row"
 _NAMING = word_set(
     "user patient customer client caller phone mobile email session call room ticket channel group "
-    "visitor member student participant case contact uid guest username userid person"
+    "visitor member student participant case contact uid guest username userid "
+    "person sender from author name"
 )
 """Words of the names of columns that may tell conversations apart."""
+_SENDERS = word_set("from sender source author fromid senderid")
+_RECIPIENTS = word_set("to recipient receiver target addressee toid recipientid receiverid")
 _DAYS = (("day",), ("date",))
 _TIMES = word_set("time timestamp datetime date created sent ts at")
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
+_MOST_WAYS = 8
 _FEWEST = 5  # rows of which it matters how they are grouped
 
 
@@ -71,14 +74,17 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
             hint = did_you_mean(key, keys)
             raise BadOption("--set conversation", f"{path}: no column is called '{key}'{hint}")
 
+    either_way = len(columns) == 2 and _send_to_each_other(rows, *columns)
     parts: dict[tuple[str, ...], int] = {}  # of what has the same name, by pauses
     last: dict[tuple[str, ...], datetime] = {}
-    times = _times(rows) if by.pause is not None else {}
+    times = row_times(rows) if by.pause is not None else {}
     found = msgspec.structs.replace(rows, rows=[], count=0, columns=())
     for number, row in rows.rows:
         name = tuple(str(row.get(column)) for column in columns)
         if each or any(is_empty(row.get(column)) for column in columns):
             name = (f"row {number}",)  # a row that names none is a conversation of its own
+        if either_way:
+            name = tuple(sorted(name))
         time = times.get(number)
         if time is not None and by.pause is not None:
             begins = abs(time - last.get(name, time)) > timedelta(minutes=by.pause)
@@ -93,9 +99,9 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     return found
 
 
-def choices(rows: Rows, agent: Sequence[str] | None, path: Path) -> list[str]:
+def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     """The ways in which the rows of a log may be conversations, to choose from; none: there is one
-    that is certain.
+    that is certain. `lay` makes conversations of rows.
     """
     if rows.count < _FEWEST:
         return []
@@ -109,7 +115,7 @@ def choices(rows: Rows, agent: Sequence[str] | None, path: Path) -> list[str]:
         parted.append(Grouping((), _PAUSE))
     found: dict[tuple[int, ...], tuple[Grouping, str]] = {}
     for by in (Grouping((ROW,)), *by_columns, *parted):
-        chats = _chats(rows, by, agent, path)
+        chats = _chats(rows, by, lay, path)
         complete = sum(has_both_sides(chat) for chat in chats)
         if len(chats) > 1 and 2 * complete > len(chats):
             said = plural(len(chats), "conversation")
@@ -122,38 +128,53 @@ def choices(rows: Rows, agent: Sequence[str] | None, path: Path) -> list[str]:
     by_names = [by for by, _ in found.values() if by.columns not in ((), (ROW,))]
     if not found or (each_may_be_one and not by_names):
         return []
-    ways = [way for _, way in found.values()]
+    ways = [way for _, way in found.values()][:_MOST_WAYS]
     if not named:
         ways.append(f"{Grouping((ALL,)).options()}  # one conversation")
     return ways
 
 
 def _chats(
-    rows: Rows, by: Grouping, agent: Sequence[str] | None, path: Path
+    rows: Rows, by: Grouping, lay: Callable[[Rows], Rows], path: Path
 ) -> list[list[Message]]:
     """The conversations that there would be; none: a column holds what is said, or who says it."""
     found = []
     kept: set[str] = set()
-    for _, row in laid_out(grouped(rows, by, path), agent=agent, whole=True).rows:
+    for _, row in lay(grouped(rows, by, path)).rows:
         chat = row.get("messages")
         if not isinstance(chat, list):
             return []
         found.append(chat)
         kept |= row.keys()
 
-    if {*by.columns} - {ROW} <= kept:
+    of_a_pair = len(by.columns) == 2 and _send_to_each_other(rows, *by.columns)
+    if of_a_pair or {*by.columns} - {ROW} <= kept:
         return found
     return []
 
 
 def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
     """The columns whose names and values may tell conversations apart, also by day."""
+    for key in keys:
+        for other in keys:
+            is_pair = {*words_of(key)} & _SENDERS and {*words_of(other)} & _RECIPIENTS
+            if is_pair and _send_to_each_other(rows, key, other):
+                yield Grouping((key, other))
     days = [key for key in keys if words_of(key) in _DAYS and _is_shared(rows, key)]
     for key in keys:
-        if not _NAMING.isdisjoint(words_of(key)) and _is_shared(rows, key):
+        words = words_of(key)
+        may_name = words[-1:] == ("id",) or not _NAMING.isdisjoint(words)
+        if may_name and _is_shared(rows, key):
             yield Grouping((key,))
             if days:
                 yield Grouping((key, days[0]))
+
+
+def _send_to_each_other(rows: Rows, sender: str, recipient: str) -> bool:
+    """Whether two columns name the same persons, so that a pair is one in either order."""
+    sent = {str(row.get(sender)) for _, row in rows.rows}
+    received = {str(row.get(recipient)) for _, row in rows.rows}
+    return len(sent & received) > 1
 
 
 def _is_shared(rows: Rows, key: str) -> bool:
@@ -173,7 +194,7 @@ def _long_pauses(rows: Rows, named: str) -> bool:
     last: dict[str, datetime] = {}
     sizes: dict[str, int] = {}
     resumed: set[str] = set()
-    times = _times(rows)
+    times = row_times(rows)
     for number, row in rows.rows:
         name = str(row.get(named))
         sizes[name] = sizes.get(name, 0) + 1
@@ -186,7 +207,7 @@ def _long_pauses(rows: Rows, named: str) -> bool:
     return 4 * sum(sizes[name] for name in resumed) > rows.count
 
 
-def _times(rows: Rows) -> dict[int, datetime]:
+def row_times(rows: Rows) -> dict[int, datetime]:
     """When each row was written, by its number; none: no column says so."""
     keys = {key: None for _, row in rows.rows for key in row}
     for key in keys:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -51,6 +52,14 @@ from karat_imports.importers._reading import (
     utc,
 )
 from karat_imports.importers._records import records
+from karat_imports.importers._speaking import (
+    Speaking,
+    as_messages,
+    joined,
+    question,
+    readings,
+    unread_replies,
+)
 from karat_imports.importers._traces import named_after
 
 __all__ = ["Chats"]
@@ -93,8 +102,14 @@ class Chats:
         agent: str | list[str] | None = Field(
             default=None,
             description="whose turns are the answers, where no usual name tells: one speaker, or a "
-            "list",
+            "list; or the columns with the answers",
         )
+        text: str | list[str] | None = Field(
+            default=None,
+            description="the column with what is said or asked; of several, the first that a row "
+            "fills",
+        )
+        speaker: str | None = Field(default=None, description="the column that says who speaks")
         conversation: str | list[str] | None = Field(
             default=None,
             description="which column names the conversation of a row, or columns; `all`: rows are "
@@ -115,6 +130,8 @@ class Chats:
             self._agent = (options.agent,)
         elif options.agent:
             self._agent = tuple(options.agent)
+        text = (options.text,) if isinstance(options.text, str) else tuple(options.text or ())
+        self._speaking = Speaking(text, options.speaker, self._agent)
         named = options.conversation or ()
         columns = (named,) if isinstance(named, str) else tuple(named)
         self._grouping = Grouping(columns, options.pause)
@@ -144,10 +161,18 @@ class Chats:
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return self._with_replies(_Log(path))
         read = grouped(table(path, part=asked.part, sheet=asked.sheet), self._grouping, path)
+        if asked.text is not None or asked.speaker is not None:
+            return self._as_said(read, self._speaking, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
         if found is not None:
+            self._ask_who_answers(read, found, path, alone=alone)
             self._ask_what_groups(read, found, path, alone=alone)
             return self._with_replies(found)
+        if self._agent is not None:
+            return self._as_said(read, self._speaking, path, alone=alone)
+        certain = [way for way, _ in readings(read) if way.speaker and way.agent is None]
+        if len(certain) == 1:
+            return self._as_said(read, certain[0], path, alone=alone)
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
@@ -159,24 +184,62 @@ class Chats:
             exchanges = _exchanges(read, reading)
             found = _chats(path, laid_out(exchanges, whole=True))
             if found is not None:
+                self._ask_who_answers(read, found, path, alone=alone)
                 self._ask_what_groups(exchanges, found, path, alone=alone)
                 return found
 
-        message = unasked(read) or "holds no chats: messages, or turns of a user and an assistant"
+        message = unasked(read)
+        if message is None:
+            message = question(read, "holds no chats by the names of its columns")
         asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
         said = [path for path, column in columns.items() if column.is_text]
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
+        if alone and "--set" in message:
+            raise BadOption("--set text=COLUMN", f"{path}: {message}")
         raise bad_file(path, message)
 
-    def _ask_what_groups(self, read: Rows, found: _Log, path: Path, *, alone: bool) -> None:
+    def _as_said(self, read: Rows, speaking: Speaking, path: Path, *, alone: bool) -> _Log:
+        """The conversations in the columns that say who speaks, and what."""
+
+        said = as_messages(read, speaking, path)
+
+        def lay(rows: Rows) -> Rows:
+            return joined(msgspec.structs.replace(said, rows=rows))
+
+        found = _chats(path, lay(said.rows))
+        if found is None:
+            raise bad_file(path, "the columns that are named hold no messages")
+        self._ask_what_groups(said.rows, found, path, alone=alone, lay=lay)
+        return found
+
+    def _ask_who_answers(self, read: Rows, found: _Log, path: Path, *, alone: bool) -> None:
+        """Raises BadOption, of one of several files BadDataset, if some replies are not read."""
+        if found.rows is None or self._agent is not None:
+            return
+        message = unread_replies(read, found.rows)
+        if message is not None and alone:
+            raise BadOption("--set agent=COLUMN", f"{path}: {message}")
+        if message is not None:
+            raise bad_file(path, message)
+
+    def _ask_what_groups(
+        self,
+        read: Rows,
+        found: _Log,
+        path: Path,
+        *,
+        alone: bool,
+        lay: Callable[[Rows], Rows] | None = None,
+    ) -> None:
         """Raises BadOption, of one of several files BadDataset, if rows are messages or exchanges
         and it is not certain which are one conversation.
         """
         if self._grouping.is_said or found.rows is None or not found.rows.regrouped:
             return
-        ways = choices(read, self._agent, path)
+        lay = lay or partial(laid_out, agent=self._agent, whole=True)
+        ways = choices(read, lay, path)
         if not ways:
             return
         lines = [f"\n  {number}) {way}" for number, way in enumerate(ways, start=1)]

@@ -1,0 +1,462 @@
+"""Which columns of a log say what is asked, who speaks and who answers, where a user says so; and
+the readings to choose from where nobody has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from karat.documents.chats import NAME, Message
+from karat.documents.columns import Column, Row, cell, columns_of, is_empty
+from karat.documents.names import NOT_SPEAKING, meanings, side_of, with_role, word_set, words_of
+from karat.documents.row_list import Rows
+from karat.errors import BadOption, did_you_mean
+from karat.formats import clean, count, plural, some_of
+from karat_imports.importers._grouping import row_times
+
+_ENTRY = "[]."
+_MOST_READINGS = 6
+_MOST_SPEAKERS = 12
+_MOST_NAMED = 30  # columns
+_TRUE, _FALSE = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
+_FLAGGED = word_set("is from by sent was")
+_SIDES = {"user": "assistant", "assistant": "user"}
+_SPEAKING = word_set("role speaker sender author from who by event type direction side name")
+"""Words of columns that may say who speaks."""
+_FIELDS = word_set("message text content response reply msg utterance query said")
+
+
+class Speaking(msgspec.Struct, frozen=True):
+    """What a user says of the columns of a log."""
+
+    text: tuple[str, ...] = ()  # of several, the first that a row fills
+    speaker: str | None = None
+    agent: tuple[str, ...] | None = None  # speakers who answer, or columns with answers
+
+    def options(self) -> str:
+        """As a user writes it."""
+        lists: dict[str, tuple[str, ...]] = {}
+        if self.speaker is not None:
+            lists["speaker"] = (self.speaker,)
+        lists |= {"text": self.text, "agent": self.agent or ()}
+        said = []
+        for key, values in lists.items():
+            written = f"{key}={values[0]}" if len(values) == 1 else f"{key}=[{', '.join(values)}]"
+            if values:
+                said.append(f"--set '{written}'" if _needs_quotes(written) else f"--set {written}")
+        return " ".join(said)
+
+
+def _needs_quotes(text: str) -> bool:
+    return any(not (char.isalnum() or char in "_=.-") for char in text)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """Rows with one message each, and who of their speakers answers."""
+
+    rows: Rows  # with the keys `role`, `speaker` and `content` in `messages`
+    agents: tuple[str, ...] | None
+    exchanges: bool  # whether what is asked and answered is in one row
+
+
+def entries_apart(rows: Rows, prefix: str) -> Rows:
+    """A row for each object in the lists under a path, its keys named as paths; each list is a
+    conversation.
+    """
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=())
+    for number, row in rows.rows:
+        listed = cell(row, prefix)
+        top = prefix.partition(".")[0]
+        beside = {key: value for key, value in row.items() if key != top}
+        if not with_role(beside, "conversation"):
+            beside = {"conversation_id": f"row {number}", **beside}
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, Mapping):
+                named = {f"{prefix}{_ENTRY}{key}": value for key, value in entry.items()}
+                found.add(number, {**beside, **named})
+    return found
+
+
+def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
+    """The messages that the columns hold that a user names. Raises BadOption for what is missing,
+    with the columns that there are.
+    """
+    agents = speaking.agent or ()
+    named = [*speaking.text, *([speaking.speaker] if speaking.speaker else ())]
+    lists = dict.fromkeys(p.partition(_ENTRY)[0] for p in (*named, *agents) if _ENTRY in p)
+    if len(lists) > 1:
+        raise BadOption("--set text", f"{path}: {some_of([*lists])} are two lists; name one")
+    for prefix in lists:
+        rows = entries_apart(rows, prefix)
+    columns = columns_of(row for _, row in rows.rows)
+    for name in named:
+        if name not in columns:
+            option = "--set speaker" if name == speaking.speaker else "--set text"
+            message = f"no column is called '{name}'{did_you_mean(name, columns)}"
+            raise BadOption(option, f"{path}: {message}; {_columns(columns)}")
+
+    in_columns = bool(agents) and all(name in columns for name in agents)
+    text = speaking.text
+    if in_columns and speaking.speaker is None:
+        text = text or tuple(_asked(columns, agents))
+        if text and not {*text} & {*agents}:
+            return Said(_exchanged(rows, text, agents), agents, True)
+        missing = "--set text=COLUMN must name the column with what is asked"
+        raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
+    if speaking.speaker is None:
+        raise BadOption("--set agent", f"{path}: {_what_misses(columns, speaking)}")
+    if not text:
+        worded = [name for name in _worded(columns) if name != speaking.speaker]
+        if len(worded) != 1:
+            missing = "--set text=COLUMN must name the column with what is said"
+            raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
+        text = (worded[0],)
+    return _spoken(rows, speaking.speaker, text, speaking.agent, path)
+
+
+def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
+    """A row for each thing that a row asks, and for each answer to it."""
+    shown = some_of([f"'{name}'" for name in agents])
+    asked = some_of([f"'{name}'" for name in text])
+    note = f"a row: what was asked ({asked}) and answered ({shown})"
+    if len(agents) > 1:
+        rows_of_two = 0
+        for _, row in rows.rows:
+            rows_of_two += sum(not is_empty(cell(row, name)) for name in agents) > 1
+        note += f"; {count(rows_of_two)} rows with the answers of several"
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    unasked = 0
+    for number, row in rows.rows:
+        beside = {key: value for key, value in row.items() if key not in (*text, *agents)}
+        asks = _first_filled(row, text)
+        if is_empty(asks):
+            unasked += 1
+            continue
+        found.add(number, {**beside, "messages": [{"role": "user", "content": str(asks)}]})
+        for name in agents:
+            answer = cell(row, name)
+            if not is_empty(answer):
+                message = {"role": "assistant", NAME: name, "content": str(answer)}
+                found.add(number, {**beside, "messages": [message]})
+    if unasked:
+        found.notes.append(f"not read: {plural(unasked, 'row')} in which nothing is asked")
+    return found
+
+
+def _spoken(
+    rows: Rows, speaker: str, text: Sequence[str], agent: Sequence[str] | None, path: Path
+) -> Said:
+    names = Counter[str]()
+    for _, row in rows.rows:
+        if not is_empty(_first_filled(row, text)):
+            names[str(cell(row, speaker))] += 1
+    sides = sides_of_values(speaker, names)
+    if agent is not None:
+        answering = {name.strip().lower() for name in agent}
+        unknown = sorted(answering - {name.strip().lower() for name in names})
+        if unknown:
+            message = f"nobody in '{speaker}' is called '{unknown[0]}'; there are {_named(names)}"
+            raise BadOption("--set agent", f"{path}: {message}")
+        sides = {n: "assistant" if n.strip().lower() in answering else "user" for n in names}
+    elif {*sides.values()} != {"user", "assistant"}:
+        message = f"say which value of '{speaker}' answers: {_named(names)}"
+        raise BadOption("--set agent=NAME", f"{path}: {message}")
+    shown = some_of([f"'{name}'" for name in text])
+    note = f"a row: a message; '{speaker}' says who speaks, {shown} what"
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    others = Counter[str]()
+    for number, row in rows.rows:
+        who = str(cell(row, speaker))
+        said = _first_filled(row, text)
+        if who not in sides:
+            others[who] += 1
+            continue
+        beside = {key: value for key, value in row.items() if key not in (speaker, *text)}
+        if not is_empty(said):
+            spoken = {"role": sides[who], NAME: who, "content": str(said)}
+            found.add(number, {**beside, "messages": [spoken]})
+    if others:
+        found.notes.append(f"not read: {sum(others.values()):,} rows of {_named(others)}")
+    return Said(found, tuple(agent) if agent else None, False)
+
+
+def joined(said: Said) -> Rows:
+    """The conversations of such rows: of one name in the first column that names them, in the order
+    of their times; without one, each exchange is one, and messages are all one.
+    """
+    rows = said.rows
+    keys = {key: None for _, row in rows.rows for key in row}
+    named = next((key for key in with_role(keys, "conversation") if "." not in key), None)
+    when = row_times(rows)
+    groups: dict[str, list[tuple[int, Row]]] = {}
+    for number, row in rows.rows:
+        called = ""
+        if named is not None:
+            called = str(row.get(named))
+        if (named is None and said.exchanges) or (named and is_empty(row.get(named))):
+            called = f"row {number}"
+        groups.setdefault(called, []).append((number, row))
+
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), regrouped=True)
+    for name, group in groups.items():
+        if all(number in when for number, _ in group):
+            group.sort(key=lambda numbered: _seconds(when[numbered[0]]))
+        shared = {}
+        for key, value in group[0][1].items():
+            if all(row.get(key) == value for _, row in group):
+                shared[key] = value
+        if name:
+            shared["conversation_id"] = name
+        messages: list[Message] = []
+        for _, row in group:
+            messages += row["messages"]
+        found.add(group[0][0], {**shared, "messages": messages})
+    return found
+
+
+def _seconds(time: datetime) -> float:
+    return time.timestamp()
+
+
+def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str]:
+    """The side of each value of a column that says who speaks: by its name, by the column's where
+    it is true or false, or as a message of this side.
+
+    >>> sides_of_values("isBot", {"True": 2, "False": 3})
+    {'True': 'assistant', 'False': 'user'}
+    >>> sides_of_values("event", {"user_message": 2, "agent_response": 1, "start": 1})
+    {'user_message': 'user', 'agent_response': 'assistant'}
+    """
+    sides: dict[str, str] = {}
+    lowered = {value.strip().lower() for value in values}
+    words = words_of(speaker.rpartition(".")[2])
+    if lowered <= _TRUE | _FALSE and words[:1] and (words[0] in _FLAGGED or len(words) == 1):
+        named = words[-1]
+        side = side_of("user" if named == "me" else named)
+        if side is not None:
+            for value in values:
+                is_it = value.strip().lower() in _TRUE
+                sides[value] = side if is_it else _SIDES[side]
+            return sides
+
+    for value in values:
+        if value.strip().lower() in NOT_SPEAKING:
+            continue
+        parts = words_of(value)
+        named = value
+        if side_of(value) is None and len(parts) == 2 and parts[1] in _FIELDS:
+            named = parts[0]
+        who = side_of(named) or _DIRECTIONS.get(value.strip().lower())
+        if who is not None:
+            sides[value] = who
+    return sides
+
+
+_DIRECTIONS = {
+    "inbound": "user",
+    "incoming": "user",
+    "in": "user",
+    "received": "user",
+    "outbound": "assistant",
+    "outgoing": "assistant",
+    "out": "assistant",
+    "sent": "assistant",
+}
+"""Who speaks by where a message goes, from where the agent is."""
+
+
+def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
+    """The ways in which columns may be messages, or what is asked and answered, with a comment."""
+    columns = columns_of(row for _, row in rows.rows)
+    yield from _of_columns(rows, columns)
+    for path, column in columns.items():
+        if isinstance(column.example, list) and any(isinstance(e, Mapping) for e in column.example):
+            apart = entries_apart(rows, path)
+            inside = columns_of(row for _, row in apart.rows)
+            within = {name: held for name, held in inside.items() if name.startswith(path)}
+            yield from _of_columns(apart, within)
+
+
+def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Speaking, str]]:
+    worded = _worded(columns)
+    for speaker in columns:
+        names = Counter[str]()
+        for _, row in rows.rows:
+            if not is_empty(cell(row, speaker)):
+                names[str(cell(row, speaker))] += 1
+        sides = sides_of_values(speaker, names)
+        known = {*sides.values()} == {"user", "assistant"}
+        is_called_so = not _SPEAKING.isdisjoint(words_of(speaker))
+        few = 1 < len(names) <= _MOST_SPEAKERS and 2 * len(names) <= sum(names.values())
+        if not known and (speaker in worded or not is_called_so or not few):
+            continue
+        texts = _texts_of(rows, columns, speaker, sides)
+        for text in [tuple(texts)] if known and texts else [(name,) for name in worded[:3]]:
+            if known:
+                yield Speaking(text, speaker), "a row: a message"
+            else:
+                who = names.most_common(1)[0][0]
+                for value in names:
+                    who = value if side_of(value) == "assistant" else who
+                said = f"a row: a message; agent: one of {_named(names)}, or a list"
+                yield Speaking(text, speaker, (who,)), said
+
+    answers = [name for name in worded if is_reply(name)]
+    asked = _asked(columns, answers) or [name for name in worded if name not in answers][:1]
+    if len(answers) > 1 and asked:
+        yield Speaking(tuple(asked), None, tuple(answers)), "each an agent of its own"
+    for before in asked or worded[:1]:
+        for answer in answers or worded[:4]:
+            if answer != before:
+                said = f"a row: what was asked ('{before}') and answered ('{answer}')"
+                yield Speaking((before,), None, (answer,)), said
+
+
+def is_reply(path: str) -> bool:
+    """Whether a column of texts holds what an agent says, by its name: `aria_response`, `my_bot`"""
+    words = words_of(path.rpartition(".")[2].rpartition(_ENTRY)[2])
+    if not words:
+        return False
+    roles = {meaning.role for meaning in meanings(path)[:1]}
+    return roles == {"answer"} or side_of(words[-1]) == "assistant" or words[-1] in _REPLIES
+
+
+_REPLIES = word_set("response answer reply output completion")
+
+
+def _texts_of(
+    rows: Rows, columns: Mapping[str, Column], speaker: str, sides: Mapping[str, str]
+) -> list[str]:
+    """The columns of texts that hold what the speakers say, in rows of a side: the fullest of each
+    side.
+    """
+    named = {*with_role(columns, "conversation", "id", "started"), speaker}
+    best: dict[str, str] = {}
+    filled: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
+    for _, row in rows.rows:
+        side = sides.get(str(cell(row, speaker)))
+        for path in columns if side else ():
+            value = cell(row, path)
+            if side and path not in named and isinstance(value, str) and " " in value.strip():
+                filled[side][path] += len(value)
+    for side, counts in filled.items():
+        for path, _ in counts.most_common(1):
+            best[side] = path
+    return [*dict.fromkeys(best.values())]
+
+
+def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
+    """The column with what a user says, by its name; none: no name tells."""
+    texts = [name for name in columns if columns[name].is_text and name not in agents]
+    for name in texts:
+        words = words_of(name.rpartition(".")[2].rpartition(_ENTRY)[2])
+        ends = len(words) == 1 or words[-1] in _FIELDS | word_set("input question prompt")
+        if words and ends and side_of(words[0]) == "user":
+            return [name]
+    return with_role(texts, "question")[:1]
+
+
+def _worded(columns: Mapping[str, Column]) -> list[str]:
+    """The columns of texts in words."""
+    found = []
+    named = with_role(columns, "conversation", "started")
+    for name, column in columns.items():
+        if name in named:
+            continue
+        worded = 0
+        for value in column.values:
+            worded += " " in str(value).strip() or not str(value).isascii()
+        if column.is_text and 3 * worded > len(column.values):
+            found.append(name)
+    return found
+
+
+def unread_replies(rows: Rows, found: Rows) -> str | None:
+    """What to ask where rows hold replies of several columns, and the conversations found in them
+    only some; None: all are read, or are none.
+    """
+    columns = columns_of(row for _, row in rows.rows)
+    replies = [name for name in _worded(columns) if "." not in name and is_reply(name)]
+    asked = _asked(columns, replies)
+    said = set()
+    for _, row in found.rows:
+        for message in row.get("messages") or ():
+            said.add(str(message.get("content")))
+    read, left = [], []
+    for name in replies:
+        texts = {str(row[name]) for _, row in rows.rows if not is_empty(row.get(name))}
+        if texts & said:
+            read.append(name)
+        elif _RARE * columns[name].filled > columns[name].rows:
+            left.append(name)
+    if not (left and read and asked):
+        return None
+    alone = 0
+    for _, row in rows.rows:
+        filled = sum(not is_empty(row.get(name)) for name in (*read, *left))
+        alone += filled == 1
+    each = "the one who answers is another by row" if 2 * alone > rows.count else "each answers all"
+    lines = [f"\n  1) {Speaking(tuple(asked), None, (*read, *left)).options()}  # agents: {each}"]
+    for number, name in enumerate((*read, *left), start=2):
+        lines.append(f"\n  {number}) {Speaking(tuple(asked), None, (name,)).options()}")
+    shown = some_of([f"'{name}'" for name in (*read, *left)])
+    return f"which of {shown} the agent answers is not certain; add one of these:{''.join(lines)}"
+
+
+_RARE = 5  # times as many rows as have a reply: then it may be an exception
+
+
+def question(rows: Rows, why: str) -> str:
+    """The ways to say what the columns are, with all columns."""
+    ways: dict[str, str] = {}
+    for speaking, comment in readings(rows):
+        ways.setdefault(speaking.options(), comment)
+    columns = columns_of(row for _, row in rows.rows)
+    lines = []
+    for number, (options, comment) in enumerate([*ways.items()][:_MOST_READINGS], start=1):
+        lines.append(f"\n  {number}) {options}  # {comment}")
+    if not lines:
+        return f"{why}; {_columns(columns)}"
+    roles = "speaker=, text=, agent=, conversation= and pause= may name any of these columns"
+    return f"{why}; add one of these:{''.join(lines)}\n  {_columns(columns)}; {roles}"
+
+
+def _columns(columns: Mapping[str, Column]) -> str:
+    named = []
+    for path, column in columns.items():
+        example = column.example
+        keys: dict[str, None] = {}
+        for entry in example if isinstance(example, list) else ():
+            if isinstance(entry, Mapping):
+                keys |= dict.fromkeys(entry)
+        named += [f"{path}{_ENTRY}{key}" for key in keys] or [path]
+    return f"its columns: {some_of([clean(str(name)) for name in named], most=_MOST_NAMED)}"
+
+
+def _what_misses(columns: Mapping[str, Column], speaking: Speaking) -> str:
+    said = "add --set speaker=COLUMN (who speaks), or --set agent=COLUMN (with the answers)"
+    unknown = [name for name in speaking.agent or () if name not in columns]
+    if unknown:
+        said = (
+            f"no column is called '{unknown[0]}'; to name a speaker, add --set speaker=COLUMN and "
+            "--set text=COLUMN"
+        )
+    return f"{said}; {_columns(columns)}"
+
+
+def _named(names: Mapping[str, int]) -> str:
+    shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.items()]
+    return some_of(shown, most=6)
+
+
+def _first_filled(row: Row, paths: Sequence[str]) -> object:
+    for path in paths:
+        value = cell(row, path)
+        if not is_empty(value):
+            return value
+    return None

@@ -1,0 +1,135 @@
+"""What holds chats under names nobody knows: it is asked, and each way that is shown works."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.karat_imports.imported import imported
+
+from karat.errors import BadOption, OperatorError
+from karat.records import Answer
+from karat_imports.imported import import_results
+
+PARCEL = {"ask": "Where is my parcel?", "fox": "It is on its way.", "elk": "It is at the post."}
+LATE = {"ask": "Is it late now?", "fox": "By one day, sorry.", "elk": "It is on time."}
+
+
+def write(folder: Path, rows: object) -> Path:
+    path = folder / "log.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def answers(folder: Path, path: Path, **options: object) -> list[tuple[str, str, str]]:
+    """Condition, question and answer of each trial."""
+    (made,) = import_results("chats", [path], folder / "runs", options=options)
+    questions = {sample.id: sample.turns[-1].question for sample in made.run.samples()}
+    found = []
+    for answer in made.run.events_of(Answer):
+        found.append((answer.condition, questions[answer.sample], answer.text))
+    return sorted(found)
+
+
+def test_what_has_no_usual_names_is_asked_with_every_column_and_each_way_works(tmp_path: Path) -> None:
+    path = write(tmp_path, [PARCEL, LATE])
+    with pytest.raises(BadOption) as error:
+        imported("chats", tmp_path / "runs", path)
+    shown = str(error.value)
+    assert "its columns: ask, fox, elk" in shown
+    ways = re.findall(r"--set text=(\w+) --set agent=(\w+)", shown)
+    assert ("ask", "fox") in ways
+    assert ("ask", "elk") in ways
+    for text, agent in ways:
+        assert len(answers(tmp_path / agent / text, path, text=text, agent=agent)) == 2
+
+
+def test_several_columns_of_answers_are_an_agent_each_whether_a_row_has_one_or_all(tmp_path: Path) -> None:
+    path = write(tmp_path, [PARCEL, LATE])
+    assert [row[0] for row in answers(tmp_path / "a", path, text="ask", agent=["fox", "elk"])] == [
+        *["elk"] * 2,
+        *["fox"] * 2,
+    ]
+    alone = [{"ask": "Where?", "fox": "Here it is."}, {"ask": "When?", "elk": "Now it is."}]
+    path = write(tmp_path, alone)
+    assert answers(tmp_path / "b", path, text="ask", agent=["fox", "elk"]) == [
+        ("elk", "When?", "Now it is."),
+        ("fox", "Where?", "Here it is."),
+    ]
+
+
+def test_a_second_reply_beside_the_one_that_is_read_is_asked(tmp_path: Path) -> None:
+    rows = [{"user": row["ask"], "first_response": row["fox"], "assistant": row["elk"]} for row in (PARCEL, LATE)]
+    path = write(tmp_path, rows)
+    with pytest.raises(OperatorError, match=r"'agent=\[assistant, first_response\]'  # agents: each answers all"):
+        imported("chats", tmp_path / "runs", path)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"at": 1, "is_bot": False, "body": "Where is it?"}, {"at": 2, "is_bot": True, "body": "It is here."}],
+        [{"event": "user_message", "body": "Where is it?"}, {"event": "agent_response", "body": "It is here."}],
+        [{"direction": "inbound", "body": "Where is it?"}, {"direction": "outbound", "body": "It is here."}],
+    ],
+)
+def test_flags_events_and_directions_tell_who_speaks(tmp_path: Path, rows: list[object]) -> None:
+    path = write(tmp_path, rows)
+    assert answers(tmp_path, path) == [("not named", "Where is it?", "It is here.")]
+
+
+def test_what_is_missing_or_unknown_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, [PARCEL, LATE])
+    with pytest.raises(BadOption, match=r"no column is called 'fix'.*did you mean 'fox'.*its columns: ask, fox, elk"):
+        imported_with(tmp_path, path, text="fix")
+    with pytest.raises(BadOption, match=r"to name a speaker, add --set speaker=COLUMN"):
+        imported_with(tmp_path, path, agent="Ann")
+    spoken = [{"by": "Ann", "words": "Where is it?"}, {"by": "Ben", "words": "It is here."}]
+    path = write(tmp_path, spoken)
+    with pytest.raises(BadOption, match=r"which value of 'by' answers: 'Ann' \(1\), 'Ben' \(1\)"):
+        imported_with(tmp_path, path, speaker="by", text="words")
+    with pytest.raises(BadOption, match=r"nobody in 'by' is called 'bob'; there are 'Ann'"):
+        imported_with(tmp_path, path, speaker="by", text="words", agent="Bob")
+    assert answers(tmp_path, path, speaker="by", text="words", agent="Ben") == [
+        ("not named", "Where is it?", "It is here.")
+    ]
+
+
+def imported_with(folder: Path, path: Path, **options: object) -> None:
+    list(import_results("chats", [path], folder / "runs", options=options))
+
+
+def test_messages_in_lists_can_be_named_by_their_paths(tmp_path: Path) -> None:
+    turns = [{"wer": "K", "was": "Wo ist es?"}, {"wer": "B", "was": "Es ist hier."}]
+    path = write(tmp_path, [{"id": 1, "verlauf": turns}, {"id": 2, "verlauf": turns[:1]}])
+    found = answers(tmp_path, path, speaker="verlauf[].wer", text="verlauf[].was", agent="B")
+    assert found == [("not named", "Wo ist es?", "Es ist hier.")]
+
+
+def test_the_chats_of_all_branches_are_read(tmp_path: Path) -> None:
+    def chat(text: str) -> dict[str, object]:
+        said = [{"role": "user", "content": text}, {"role": "assistant", "content": "So."}]
+        return {"title": text, "messages": said}
+
+    by_user = {
+        "u1": {"c1": chat("1"), "c2": chat("2")},
+        "u2": {"c3": chat("3"), "c4": chat("4")},
+        "u3": {"c5": chat("5")},
+    }
+    assert [row[1] for row in answers(tmp_path / "a", write(tmp_path, by_user))] == [*"12345"]
+    beside = {"now": chat("1"), "before": [chat("2"), chat("3")], "updated": "today"}
+    assert [row[1] for row in answers(tmp_path / "b", write(tmp_path, beside))] == [*"123"]
+
+
+def test_a_pair_who_write_to_each_other_is_one_conversation(tmp_path: Path) -> None:
+    rows = []
+    for pair in ("+4912", "+4913"):
+        for at in range(3):
+            rows.append({"from": pair, "to": "+49", "is_bot": False, "body": f"Where is {at}?"})
+            rows.append({"from": "+49", "to": pair, "is_bot": True, "body": f"It is at {pair}."})
+    path = write(tmp_path, rows)
+    with pytest.raises(BadOption, match=r"'conversation=\[from, to\]'  # 2 conversations"):
+        imported("chats", tmp_path / "runs", path)
+    assert len(answers(tmp_path, path, conversation=["from", "to"])) == 6

@@ -522,6 +522,10 @@ def _chat_at(value: object) -> dict[str, Any] | None:
         for key, held in value.items():
             if _holds_turns(key) and isinstance(held, list) and are_messages(held):
                 return {**value}
+        lists = [key for key, held in value.items() if isinstance(held, list)]
+        is_one = len(lists) == 1 < len(value) and are_messages(value[lists[0]])
+        if is_one:
+            return {**value, "messages": value[lists[0]]}
     return None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from karat.documents.chats import NAME, Message
-from karat.documents.columns import Column, Row, cell, columns_of, is_empty
+from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty
 from karat.documents.names import NOT_SPEAKING, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
@@ -21,13 +21,15 @@ from karat_imports.importers._grouping import row_times
 
 _ENTRY = "[]."
 _MOST_READINGS = 6
+_FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
 _MOST_SPEAKERS = 12
 _MOST_NAMED = 30  # columns
 _TRUE, _FALSE = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
 _FLAGGED = word_set("is from by sent was")
 _SIDES = {"user": "assistant", "assistant": "user"}
-_SPEAKING = word_set("role speaker sender author from who by event type direction side name")
-"""Words of columns that may say who speaks."""
+_SPEAKING = word_set("role speaker sender author from who by side")
+"""Last words of columns that may say who speaks."""
+_FEW_KNOWN, _MOST_KNOWN = 0.1, 0.9  # of the rows that name a speaker: to offer a column, to take it
 _FIELDS = word_set("message text content response reply msg utterance query said")
 
 
@@ -270,6 +272,20 @@ _DIRECTIONS = {
 """Who speaks by where a message goes, from where the agent is."""
 
 
+def certain_reading(rows: Rows) -> Speaking | None:
+    """The column that says who speaks in nearly all rows, with the column of what is said; None:
+    there is none such, or several.
+    """
+    found = []
+    for speaking, _ in _of_columns(rows, columns_of(row for _, row in rows.rows)):
+        if speaking.speaker is not None and speaking.agent is None:
+            names = Counter(str(cell(row, speaking.speaker)) for _, row in rows.rows)
+            known = sum(names[name] for name in sides_of_values(speaking.speaker, names))
+            if known >= _MOST_KNOWN * rows.count:
+                found.append(speaking)
+    return found[0] if len(found) == 1 else None
+
+
 def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     """The ways in which columns may be messages, or what is asked and answered, with a comment."""
     columns = columns_of(row for _, row in rows.rows)
@@ -290,8 +306,10 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
             if not is_empty(cell(row, speaker)):
                 names[str(cell(row, speaker))] += 1
         sides = sides_of_values(speaker, names)
+        of_sides = sum(names[name] for name in sides)
         known = {*sides.values()} == {"user", "assistant"}
-        is_called_so = not _SPEAKING.isdisjoint(words_of(speaker))
+        known = known and of_sides >= _FEW_KNOWN * sum(names.values())
+        is_called_so = not _SPEAKING.isdisjoint(words_of(speaker)[-1:])
         few = 1 < len(names) <= _MOST_SPEAKERS and 2 * len(names) <= sum(names.values())
         if not known and (speaker in worded or not is_called_so or not few):
             continue
@@ -307,11 +325,17 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
                 yield Speaking(text, speaker, (who,)), said
 
     answers = [name for name in worded if is_reply(name)]
-    asked = _asked(columns, answers) or [name for name in worded if name not in answers][:1]
-    if len(answers) > 1 and asked:
+    asked = _asked(columns, answers)
+    others = [name for name in worded if name not in (*answers, *asked) and "." not in name]
+    unnamed = all(name.startswith(NO_NAME) for name in worded)
+    if not answers and (len(others) == 1 or unnamed or not asked):
+        answers = others[not asked :]
+    if not asked and (len(others) <= _FEW_TEXTS or unnamed):
+        asked = others[:1]
+    if len(answers) > 1 and asked and not unnamed:
         yield Speaking(tuple(asked), None, tuple(answers)), "each an agent of its own"
-    for before in asked or worded[:1]:
-        for answer in answers or worded[:4]:
+    for before in asked:
+        for answer in answers:
             if answer != before:
                 said = f"a row: what was asked ('{before}') and answered ('{answer}')"
                 yield Speaking((before,), None, (answer,)), said
@@ -370,7 +394,8 @@ def _worded(columns: Mapping[str, Column]) -> list[str]:
             continue
         worded = 0
         for value in column.values:
-            worded += " " in str(value).strip() or not str(value).isascii()
+            spaced = " " in value.strip() or not value.isascii()
+            worded += spaced and any(map(str.isalpha, value))
         if column.is_text and 3 * worded > len(column.values):
             found.append(name)
     return found
@@ -411,6 +436,16 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
 _RARE = 5  # times as many rows as have a reply: then it may be an exception
 
 
+ADD = "if columns hold them under other names, add one of these"
+"""Before the ways to read a log."""
+
+
+_FORM = (
+    "name those that hold them: --set text=COLUMN (what is said or asked) with --set agent=COLUMN "
+    "(what is answered) or with --set speaker=COLUMN and --set agent=NAME"
+)
+
+
 def question(rows: Rows, why: str) -> str:
     """The ways to say what the columns are, with all columns."""
     ways: dict[str, str] = {}
@@ -420,10 +455,12 @@ def question(rows: Rows, why: str) -> str:
     lines = []
     for number, (options, comment) in enumerate([*ways.items()][:_MOST_READINGS], start=1):
         lines.append(f"\n  {number}) {options}  # {comment}")
+    if not columns:
+        return why
     if not lines:
-        return f"{why}; {_columns(columns)}"
+        return f"{why}; {_columns(columns)}; {_FORM}"
     roles = "speaker=, text=, agent=, conversation= and pause= may name any of these columns"
-    return f"{why}; add one of these:{''.join(lines)}\n  {_columns(columns)}; {roles}"
+    return f"{why}; {ADD}:{''.join(lines)}\n  {_columns(columns)}; {roles}"
 
 
 def _columns(columns: Mapping[str, Column]) -> str:

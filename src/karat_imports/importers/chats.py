@@ -53,11 +53,12 @@ from karat_imports.importers._reading import (
 )
 from karat_imports.importers._records import records
 from karat_imports.importers._speaking import (
+    ADD,
     Speaking,
     as_messages,
+    certain_reading,
     joined,
     question,
-    readings,
     unread_replies,
 )
 from karat_imports.importers._traces import named_after
@@ -170,9 +171,9 @@ class Chats:
             return self._with_replies(found)
         if self._agent is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
-        certain = [way for way, _ in readings(read) if way.speaker and way.agent is None]
-        if len(certain) == 1:
-            return self._as_said(read, certain[0], path, alone=alone)
+        certain = certain_reading(read)
+        if certain is not None:
+            return self._as_said(read, certain, path, alone=alone)
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
@@ -190,13 +191,15 @@ class Chats:
 
         message = unasked(read)
         if message is None:
-            message = question(read, "holds no chats by the names of its columns")
+            message = question(
+                read, "holds no chats: messages, or turns of a user and an assistant"
+            )
         asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
         said = [path for path, column in columns.items() if column.is_text]
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
-        if alone and "--set" in message:
+        if alone and ADD in message:
             raise BadOption("--set text=COLUMN", f"{path}: {message}")
         raise bad_file(path, message)
 

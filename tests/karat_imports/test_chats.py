@@ -381,7 +381,7 @@ def test_one_object_with_a_transcript_beside_other_lists_is_one_conversation(tmp
     made = imported("chats", tmp_path / "runs", path)
     assert [answer.text for answer in made.run.events_of(Answer)] == ["assistant", "assistant"]
     assert [sample.id for sample in made.run.samples()] == ["s-1 turn 1", "s-1 turn 2"]
-    assert "not used: judge, facts" in made.findings.notes
+    assert "not used: judge, facts, messages[].phase" in made.findings.notes
 
 
 def test_rows_of_a_question_and_an_answer_are_exchanges_of_their_own_and_judged_ones_are_left_to_csv(

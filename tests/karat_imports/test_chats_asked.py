@@ -133,3 +133,28 @@ def test_a_pair_who_write_to_each_other_is_one_conversation(tmp_path: Path) -> N
     with pytest.raises(BadOption, match=r"'conversation=\[from, to\]'  # 2 conversations"):
         imported("chats", tmp_path / "runs", path)
     assert len(answers(tmp_path, path, conversation=["from", "to"])) == 6
+
+
+def test_calls_in_a_message_with_their_results_are_kept_and_other_keys_are_named(tmp_path: Path) -> None:
+    call = {"toolName": "find", "args": {"name": "Ann"}, "result": {"found": 2}}
+    said = [
+        {"role": "user", "content": "Find Ann.", "mood": "calm"},
+        {"role": "assistant", "content": "There are two.", "toolCalls": [call]},
+    ]
+    (made,) = import_results("chats", [write(tmp_path, [{"id": 1, "messages": said}])], tmp_path / "runs")
+    (answer,) = made.run.events_of(Answer)
+    assert answer.text == "There are two."
+    assert [(call.tool, call.input, call.result) for call in answer.replies[0].tool_calls] == [
+        ("find", {"name": "Ann"}, '{"found":2}')
+    ]
+    assert "not used: messages[].mood" in made.findings.notes
+
+
+def test_messages_are_counted_and_one_answer_to_all_is_said(tmp_path: Path) -> None:
+    rows = []
+    for place in range(5):
+        who = [("assistant", "Welcome."), ("user", f"Where is {place}?"), ("assistant", "To be written.")]
+        rows.append({"id": place, "messages": [{"role": side, "content": text} for side, text in who]})
+    (made,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
+    assert "15 messages: 10 are used, 5 are left out or only begin a chat" in made.findings.notes
+    assert "all 5 answers are the same text ('To be written.'): a placeholder?" in made.findings.notes

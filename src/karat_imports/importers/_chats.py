@@ -174,14 +174,17 @@ def _message(value: object) -> Message | None:
     text = spoken(content)
 
     calls: list[Call] = []
+    results: list[tuple[str | None, str]] = []
     beside = row.at("additional_kwargs").list("tool_calls")
-    for call in [*row.list("tool_calls"), *beside]:
+    for call in [*row.list("tool_calls"), *row.list("toolCalls"), *beside]:
         of = Json({**call.without("tool_call"), **call.at("tool_call")})
         if of.at("function"):
             of = Json({**of.without("function", "type"), **of.at("function")})
         calls.append(_call(of))
+        returned = of.first("result", "output")
+        if returned is not None:
+            results.append((calls[-1].id, spoken(returned) or _shown(returned)))
 
-    results: list[tuple[str | None, str]] = []
     for part in map(Json, _parts(content)):
         for kind in (*_CALLS, *_RESULTS):
             of = part.at(kind)
@@ -218,7 +221,7 @@ def _shown(value: object) -> str:
 
 def _call(of: Json) -> Call:
     return Call(
-        id=of.text("call_id", "id", "toolUseId", "tool_call_id"),
-        tool=of.text("name") or "",
+        id=of.text("call_id", "id", "toolUseId", "tool_call_id", "toolCallId"),
+        tool=of.text("name", "toolName", "tool_name", "tool") or "",
         input=arguments(of.first("arguments", "args", "input")),
     )

@@ -36,7 +36,7 @@ from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
 from karat.errors import BadDataset, BadOption
-from karat.formats import clean, count, plural, some_of
+from karat.formats import clean, count, excerpt, plural, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
@@ -73,6 +73,14 @@ _CHAT = re.compile(
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
 _MOST_NAMED = 12  # columns in a note
+_FEWEST_ALIKE = 5  # answers that are surely not one text by chance
+_OF_MESSAGES = {
+    *("id", "name", "type", "model", "role", "content", "contents", "parts", "message", "kwargs"),
+    *("tool_calls", "toolCalls", "tool_call_id", "function_call", "additional_kwargs", "lc"),
+    *(NAME, "finish_reason", "stop_reason", "refusal"),
+}
+"""Keys of messages that are read, or say nothing to compare."""
+_IS_OF_TIME = word_set("time timestamp date at created updated")
 _REPLIES = ("response", "answer", "reply", "output", "completion")
 _AROUND = (
     "request",
@@ -416,6 +424,9 @@ def _trials(
                 findings.left_out("chat that a later record of it continues", place)
                 continue
             said = _said(log, row, agent)
+            heard.messages += len(said)
+            for part in _KEYS:
+                heard.keys_of(part, row.list(part))
             why_not = _why_not(said, row, agent)
             if why_not is not None:
                 findings.left_out(why_not, place)
@@ -429,6 +440,7 @@ def _trials(
                 findings.left_out("chat in which the user says nothing", place)
                 continue
 
+            heard.used += sum(turn.asked + len(turn.answer) for turn in turns)
             script = "\n".join(turn.question for turn in turns)
             name, key = _name(log, row)
             name = name or sample_name(turns[0].question, digest([script]))
@@ -447,6 +459,7 @@ def _trials(
                 conditions.setdefault(condition, ImportedCondition(model=model))
                 reply, aside = turn.reply(model)
                 heard.joined += turn.joined
+                heard.used -= aside
                 for _ in range(aside):
                     findings.left_out("reply that another follows: the last counts", place)
                 if reply is not None and reply.text:
@@ -473,8 +486,23 @@ class _Heard(msgspec.Struct):
 
     unused: dict[str, None] = {}  # columns
     names: dict[str, Counter[str]] = {}  # of each side's speakers, with their messages
+    inside: dict[str, None] = {}  # paths of keys of messages
     exchanges: list[dict[str, str]] = []  # the first
     joined: int = 0  # messages, with the one before
+    messages: int = 0
+    used: int = 0  # messages
+    answers: int = 0
+    first_answer: str | None = None
+    is_one_answer: bool = True  # so far
+
+    def keys_of(self, path: str, listed: Sequence[JsonObject]) -> None:
+        """Notes which keys of messages are not used."""
+        for message in listed:
+            keys = speaker_and_text(message) or any_speaker_and_text(message) or ()
+            for name, value in message.items():
+                known = name in keys or name in _OF_MESSAGES or _IS_OF_TIME & {*words_of(name)}
+                if not known and not is_empty(value):
+                    self.inside[f"{path}[].{name}"] = None
 
     def speakers(self, said: Iterable[Mapping[str, object]]) -> Iterator[str]:
         """Counts who speaks on each side; yields a name for each message of neither."""
@@ -486,6 +514,10 @@ class _Heard(msgspec.Struct):
                 yield clean(side)
 
     def exchange(self, question: str, answer: str) -> None:
+        self.answers += 1
+        if self.first_answer is None:
+            self.first_answer = answer
+        self.is_one_answer = self.is_one_answer and answer == self.first_answer
         if len(self.exchanges) < LOOKED_AT:
             self.exchanges.append({"question": question, "answer": answer})
 
@@ -499,6 +531,12 @@ class _Heard(msgspec.Struct):
         roles = {"question": ["question"], "answer": ["answer"]}
         columns = columns_of(self.exchanges)
         yield from doubts(Seen(rows=self.exchanges, columns=columns, roles=roles))
+        if self.is_one_answer and self.answers >= _FEWEST_ALIKE:
+            text = excerpt(self.first_answer or "", 40)
+            yield f"all {count(self.answers)} answers are the same text ('{text}'): a placeholder?"
+        if self.used < self.messages:
+            left = f"{count(self.messages - self.used)} are left out or only begin a chat"
+            yield f"{plural(self.messages, 'message')}: {count(self.used)} are used, {left}"
         if self.joined:
             joined = plural(self.joined, "message")
             yield f"{joined} joined with the one before, of the same speaker"
@@ -507,8 +545,9 @@ class _Heard(msgspec.Struct):
                 f"'{path}' says what is right: if the replies were written with the questions, an "
                 "agent has yet to be asked, see `karat check FILE`"
             )
-        if self.unused:
-            yield f"not used: {some_of([*self.unused], most=_MOST_NAMED)}"
+        unused = [*self.unused, *self.inside]
+        if unused:
+            yield f"not used: {some_of(unused, most=_MOST_NAMED)}"
 
 
 def _said(log: _Log, row: Json, agent: Sequence[str] | None) -> list[JsonObject]:
@@ -631,6 +670,7 @@ class _Turn(msgspec.Struct):
     answer: list[_Answering] = msgspec.field(default_factory=list)
     model: str | None = None  # that the messages of the answer name
     joined: int = 0  # messages that others follow, with these
+    asked: int = 1  # messages of the user
 
     def reply(self, model: str | None) -> tuple[Reply | None, int]:
         """What the assistant said after the last call of a tool, None: nothing; and how many
@@ -642,13 +682,14 @@ class _Turn(msgspec.Struct):
         mark: JsonObject = {}
         for part in self.answer:
             message = part.message
-            if message.calls or message.results or message.role == "tool":
+            is_work = len(message.calls) > len(message.results) or message.role == "tool"
+            if is_work or (message.results and not message.calls):
                 aside += len(last)
                 last = []
             if message.role != "assistant" or not message.text:
                 continue
-            if message.calls:
-                working = [message.text]
+            if is_work:
+                working = [message.text]  # said with a call that is yet to return
                 continue
             if last and part.mark != mark:
                 aside += len(last)
@@ -720,6 +761,7 @@ def _ask(turns: list[_Turn], text: str, speaker: str) -> None:
         turns.append(_Turn(text, speaker))
         return
     last.question += f"\n{text}"
+    last.asked += 1
     last.joined += 1
 
 

@@ -375,6 +375,7 @@ class _Writer:
         self._values = defaultdict[tuple[str, str, str], _Values](_Values)
         # what the files state and do not hold, or say of being incomplete
         self.missing: list[str] = []
+        self._unanswered: list[Failure] = []  # trials that the files name without an answer
         self.counts = Counter(answers=0, failures=0, scores=0)
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
@@ -449,6 +450,12 @@ class _Writer:
                         f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
                         f"values have {was_read}"
                     )
+
+        cells = len(self._conditions) * self._samples * self._repetitions
+        if self._run.answers_all and sum(self._read.values()) < cells:
+            events += [self._codec.line(event, checksum=False) for event in self._unanswered]
+            self.counts["failures"] += len(self._unanswered)
+            self.counts["not run"] = 0
 
         end = End(
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
@@ -605,6 +612,18 @@ class _Writer:
 
         if reply is None:
             self.counts["not run"] += 1
+            self._unanswered.append(
+                Failure(
+                    trial=name,
+                    stage="agent",
+                    cls="agent",
+                    kind="NoAnswer",
+                    message="the files have no answer",
+                    sample=sample.id,
+                    condition=at,
+                    repetition=repetition,
+                )
+            )
             return
 
         yield Answer(

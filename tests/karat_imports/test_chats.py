@@ -28,7 +28,7 @@ def test_each_question_is_a_sample_with_its_answer(tmp_path: Path) -> None:
         ("Why?", "not named"): "Because.",
     }
     assert {one.id: one.metadata["turn"] for one in made.run.samples()}["c-1 turn 2"] == 2
-    assert made.counts == {"answers": 4, "failures": 0, "scores": 0, "not run": 1}
+    assert made.counts == {"answers": 4, "failures": 1, "scores": 0, "not run": 0}
     assert findings(made) == {("left out", "chat in which the user says nothing"): 1}
 
 

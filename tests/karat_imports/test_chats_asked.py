@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from tests.karat_imports.imported import imported
 
+from karat.documents.columns import columns_of
+from karat.documents.roles import Undecided, assign
 from karat.errors import BadOption, OperatorError
-from karat.records import Answer
+from karat.records import Answer, Failure
 from karat_imports.imported import import_results
 
 PARCEL = {"ask": "Where is my parcel?", "fox": "It is on its way.", "elk": "It is at the post."}
@@ -158,3 +160,34 @@ def test_messages_are_counted_and_one_answer_to_all_is_said(tmp_path: Path) -> N
     (made,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
     assert "15 messages: 10 are used, 5 are left out or only begin a chat" in made.findings.notes
     assert "all 5 answers are the same text ('To be written.'): a placeholder?" in made.findings.notes
+
+
+def test_what_a_model_left_unanswered_is_lost_and_no_other_model_was_asked_it(tmp_path: Path) -> None:
+    rows = []
+    for place, model in enumerate(("m1", "m1", "m2", "m2")):
+        said = [{"role": "user", "content": f"Where is {place}?"}]
+        if place != 1:
+            said.append({"role": "assistant", "content": f"At {place}."})
+        rows.append({"id": place, "model": model, "messages": said})
+    (made,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
+    assert [failure.sample for failure in made.run.events_of(Failure)] == ["1"]
+    assert made.run.info.sparse
+
+
+def test_columns_of_messages_that_are_not_read_are_named(tmp_path: Path) -> None:
+    rows = [
+        {"sender": "user", "to": "Ann", "text": "Where is it?", "mood": "calm"},
+        {"sender": "assistant", "to": "Ben", "text": "It is here.", "mood": "kind"},
+    ]
+    (made,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
+    assert "not used: to, mood" in made.findings.notes
+
+
+def test_a_dialogue_of_people_with_a_label_may_be_what_is_asked() -> None:
+    said = [{"speaker": "Caller", "text": "Hi, who is it?"}, {"speaker": "Ann", "text": "It is Ann."}]
+    rows = [
+        {"id": f"c{at}", "label": kind, "way": "phone", "dialogue": said} for at, kind in enumerate(["good", "bad"])
+    ]
+    result = assign(columns_of(rows), door="dataset", file="calls.json")
+    assert isinstance(result, Undecided)
+    assert result.readings[0].roles["question"] == ("dialogue",)

@@ -110,7 +110,8 @@ def of_people(speakers: Mapping[str, int]) -> str:
     return (
         f"holds {held} of {count(len(named))} people, none of them an assistant by name: "
         f"{some_of(named, most=6)}; only if one is the agent, say so: "
-        "`karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
+        "`karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`; "
+        "where all that is said is what is asked: `karat check FILE`"
     )
 
 

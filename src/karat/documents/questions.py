@@ -11,6 +11,7 @@ from karat.documents.names import (
     ADDED,
     Meaning,
     Role,
+    any_speaker_and_text,
     joined,
     last_part,
     meanings,
@@ -123,6 +124,17 @@ def _asks(file: Candidates, path: str, *, exact: bool = False) -> bool:
     return is_text and 2 * column.objects < column.filled
 
 
+def _dialogues(file: Candidates, used: set[str]) -> list[str]:
+    """The columns with lists of what people say, of which a row may have a class."""
+    found = []
+    for path, column in file.free.items():
+        listed = column.example if isinstance(column.example, list) else []
+        spoken = [part for part in listed if any_speaker_and_text(part) is not None]
+        if len(listed) > 1 and len(spoken) == len(listed) and path not in used:
+            found.append(path)
+    return found
+
+
 def _differs(file: Candidates, path: str) -> bool:
     """Whether cells hold words that differ from row to row, as questions do."""
     column = file.free[path]
@@ -160,7 +172,7 @@ def add_texts(
             if column.texts and not any(" " in value for value in column.values):
                 classes.add(path)
         offers.sort(key=lambda path: (path in classes, describes(path)))
-        offers = _with_objects(file, offers)
+        offers = [*_dialogues(file, used), *_with_objects(file, offers)]
         questions += [{"question": paths} for paths in _bodies(offers)]
         questions += [{"question": (path,)} for path in offers]
         _add_record(file, goldens[0], questions, offers)

@@ -111,6 +111,8 @@ class ImportedRun(msgspec.Struct, kw_only=True):
     unfinished: Sequence[str] = ()
     # whether a sample without a result under a condition was not planned there
     sparse: bool = False
+    # whether a trial without an answer failed, where not every sample was planned everywhere
+    answers_all: bool = False
     distinct: bool = False  # whether each trial is known to be of a sample of its own
     stated: Sequence[Stated] = ()  # complete once all trials are read
     versions: Mapping[str, str] = {}  # package → version

@@ -162,6 +162,7 @@ class Chats:
             conditions=conditions,
             first_row=first,
             sparse=True,
+            answers_all=True,
         )
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
@@ -176,7 +177,7 @@ class Chats:
         if found is not None:
             self._ask_who_answers(read, found, path, alone=alone)
             self._ask_what_groups(read, found, path, alone=alone)
-            return self._with_replies(found)
+            return self._with_replies(self._with_unread(found, read))
         if self._agent is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
         certain = certain_reading(read)
@@ -261,6 +262,28 @@ class Chats:
             raise BadOption("--set conversation=COLUMN", f"{path}: {message}")
         raise bad_file(path, message)
 
+    def _with_unread(self, log: _Log, read: Rows) -> _Log:
+        """The same, with the columns of its messages whose values are in none of them, and name no
+        conversation or time.
+        """
+        if log.rows is None or not log.rows.regrouped:
+            return log
+        said: set[str] = set()
+        kept: set[str] = set()
+        for _, row in log.rows.rows:
+            kept |= row.keys()
+            for message in row.get("messages") or ():
+                said |= {str(value) for value in message.values()}
+        columns = columns_of(row for _, row in read.rows)
+        used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
+        unread = []
+        for path, column in columns.items():
+            of_time = _IS_OF_TIME & {*words_of(path)}
+            known = path in kept or path in used or "." in path or of_time
+            if not known and column.values - said:
+                unread.append(path)
+        return msgspec.structs.replace(log, unread=tuple(unread))
+
     def _with_replies(self, log: _Log) -> _Log:
         """The same. Raises BadDataset if nobody replies in it to what users say."""
         if self._agent is None and not _anybody_replies(log):
@@ -275,6 +298,7 @@ class _Log(msgspec.Struct, frozen=True):
     rows: Rows | None = None
     columns: tuple[str, ...] = ()  # of their messages; several: each a model's
     ids: tuple[str, ...] = ()  # columns that hold another id in each row
+    unread: tuple[str, ...] = ()  # columns of messages or exchanges that say something else
 
 
 def _chats(path: Path, rows: Rows) -> _Log | None:
@@ -419,6 +443,7 @@ def _trials(
     heard = _Heard()
     for log in logs:
         continued = _continued(log)
+        heard.unused |= dict.fromkeys(log.unread)
         for place, row in _records(log, findings):
             if place in continued:
                 findings.left_out("chat that a later record of it continues", place)

@@ -158,7 +158,7 @@ def test_messages_are_counted_and_one_answer_to_all_is_said(tmp_path: Path) -> N
         who = [("assistant", "Welcome."), ("user", f"Where is {place}?"), ("assistant", "To be written.")]
         rows.append({"id": place, "messages": [{"role": side, "content": text} for side, text in who]})
     (made,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
-    assert "15 messages: 10 are used, 5 are left out or only begin a chat" in made.findings.notes
+    assert "15 messages: 10 used, 5 not (left out, or before what is asked)" in made.findings.notes
     assert "all 5 answers are the same text ('To be written.'): a placeholder?" in made.findings.notes
 
 

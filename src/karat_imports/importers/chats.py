@@ -273,14 +273,15 @@ class Chats:
         for _, row in log.rows.rows:
             kept |= row.keys()
             for message in row.get("messages") or ():
-                said |= {str(value) for value in message.values()}
+                said |= {_compared(value) for value in message.values()}
         columns = columns_of(row for _, row in read.rows)
         used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
         unread = []
         for path, column in columns.items():
             of_time = _IS_OF_TIME & {*words_of(path)}
             known = path in kept or path in used or "." in path or of_time
-            if not known and column.values - said:
+            values = {_compared(value) for value in column.values}
+            if not known and 2 * len(values - said) > len(values):
                 unread.append(path)
         return msgspec.structs.replace(log, unread=tuple(unread))
 
@@ -299,6 +300,11 @@ class _Log(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()  # of their messages; several: each a model's
     ids: tuple[str, ...] = ()  # columns that hold another id in each row
     unread: tuple[str, ...] = ()  # columns of messages or exchanges that say something else
+
+
+def _compared(value: object) -> str:
+    """A value as columns keep it to look at, in one case."""
+    return str(value)[:200].strip().casefold()
 
 
 def _chats(path: Path, rows: Rows) -> _Log | None:
@@ -560,8 +566,8 @@ class _Heard(msgspec.Struct):
             text = excerpt(self.first_answer or "", 40)
             yield f"all {count(self.answers)} answers are the same text ('{text}'): a placeholder?"
         if self.used < self.messages:
-            left = f"{count(self.messages - self.used)} are left out or only begin a chat"
-            yield f"{plural(self.messages, 'message')}: {count(self.used)} are used, {left}"
+            left = f"{count(self.messages - self.used)} not (left out, or before what is asked)"
+            yield f"{plural(self.messages, 'message')}: {count(self.used)} used, {left}"
         if self.joined:
             joined = plural(self.joined, "message")
             yield f"{joined} joined with the one before, of the same speaker"

@@ -589,7 +589,7 @@ def is_score_name(path: str) -> bool:
     """Whether a name has a word of judgement, and none that says how hard a question is."""
     name = last_part(path)
     words = words_of(name)
-    rated = words[-2:] in _SCALES
+    rated = words[-2:] in _SCALES and not any(map(str.isdecimal, words[-3:-2]))  # `gpt-3.0_1`
     if rated:
         words = words[:-2]
     known = {*words}

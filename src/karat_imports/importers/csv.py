@@ -22,6 +22,7 @@ from karat.documents.columns import (
     cell,
     columns_of,
     is_empty,
+    leaves,
     paths_in,
     score_in,
     without_point,
@@ -44,9 +45,12 @@ from karat.documents.names import (
 from karat.documents.results import (
     belongs_to,
     coded,
+    columns_like,
     compares,
+    joining_id,
     like_scores,
     models_by_system,
+    pattern_of,
     score_columns,
     scores_by_system,
     systems_in,
@@ -365,11 +369,11 @@ class Csv:
         """
         mapped = self._options.map
         _check_map(path, mapped, columns)
-        for column in self._options.answers:
-            _check_map(path, {"answer": column}, columns)
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
-            named["answer"] = tuple(self._options.answers)
+            named["answer"] = tuple(columns_like(self._options.answers, columns))
+            for column in named["answer"]:
+                _check_map(path, {"answer": column}, columns)
         targets = {*_TARGETS} - {*_ROLES}
         targets |= {name for name in columns if name.startswith(("score.", "reason."))}
         chosen = {name: name for name in columns if name in targets} | mapped
@@ -385,11 +389,7 @@ class Csv:
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            named_enough = {"id", "question"} & {*mapped} and _is_result([*mapped, *named])
-            if not named_enough:
-                raise _undecided(path, columns, result, named, mapped)
-            agreed = [reading for reading in result.readings if _says(reading, named)]
-            result = agreed[0] if agreed else Reading(roles=named)
+            result = _decided(path, columns, result, named, mapped)
 
         found = {}
         for target, column in _found(result, columns).items():
@@ -409,7 +409,9 @@ class Csv:
                 del found[name]
         if len(result.roles.get("answer", ())) > 1:
             answers = result.roles["answer"]
-            names = systems_in(columns, answers) or {path: words_of(path) for path in answers}
+            names = systems_in(columns, answers)
+            if len(names) < len(answers):
+                names = {path: words_of(path) for path in answers}
             systems = scores_by_system(names, columns, file=path.stem)
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
@@ -427,6 +429,27 @@ class Csv:
         return found | chosen, systems
 
 
+def _decided(
+    path: Path,
+    columns: Mapping[str, Column],
+    result: Undecided,
+    named: Mapping[Role, tuple[str, ...]],
+    mapped: Mapping[str, str],
+) -> Reading:
+    """The reading that the user has named. Raises BadOption if that does not say enough."""
+    agreed = [reading for reading in result.readings if _says(reading, named)]
+    named_enough = {"id", "question"} & {*mapped} or agreed or not result.readings
+    if not (named_enough and _is_result([*mapped, *named])):
+        raise _undecided(path, columns, result, named, mapped)
+    if agreed:
+        return agreed[0]
+    roles = dict(named)
+    identifying = joining_id(columns)
+    if not {"id", "question"} & {*named} and identifying is not None:
+        roles["id"] = (identifying,)
+    return Reading(roles=roles)
+
+
 def _systems_said(
     systems: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
@@ -435,7 +458,9 @@ def _systems_said(
     answered: bool,
 ) -> Iterator[str]:
     """Which columns are read as several systems, or repetitions, and as the scores of each."""
-    part = "repetition" if "repetition" in table.columns else "condition"
+    part = "repetition" if "condition" not in table.columns else "condition"
+    if table.runs:
+        part = "repetition of the system that its name begins with"
     named = f", named by {_listed([*models.values()])}" if models else ""
     parted = "each column of answers" if answered else "each system in the names of scores"
     yield f"{parted} is a {part}{named}: {_listed([*systems])}"
@@ -681,15 +706,21 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     message = str(error).removeprefix(f"{error.option}: ")
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     ids = [f"--map {quote(f'id={column}')} " for column in with_role(first[0], "id")[:1]]
-    for number, text, values in coded(first, columns_of(first)):
+    columns = columns_of(first)
+    for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"
             message += (
                 f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
                 f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
             )
-    message = "\n  ".join([message, *rows.notes])
-    return BadOption(error.option, message)
+    lines = [message, *rows.notes]
+    if error.option == "--map" and "(columns: " not in message:
+        roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))
+        lines.append(
+            f"or name the columns: {roles} (columns: {_listed(leaves(columns), most=_ALL)})"
+        )
+    return BadOption(error.option, "\n  ".join(lines))
 
 
 def _can_be_read_as_chats(path: Path) -> bool:
@@ -747,7 +778,6 @@ def _no_results(
     """Why nothing can be imported: what the file holds instead, or what has to be said. `known`:
     targets that have a column.
     """
-    listed = f"(columns: {_listed(paths_in(columns))})"
     asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
     judged = bool(score_columns(columns))
     if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
@@ -755,7 +785,7 @@ def _no_results(
             f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
         ]
         none = "no column is an answer or a score by its name"
-        say = f"{none}: say which column is the answer or a score {listed}"
+        say = f"{none}: say which column is the answer or a score"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
         say += "".join(_grades_in(columns, paths_in(columns)))
@@ -771,7 +801,7 @@ def _no_results(
             )
         return BadOption("--map", say)
 
-    say = f"say which column is the sample's id or its question {listed}"
+    say = "say which column is the sample's id or its question"
     if judged:
         return BadOption(
             "--map",
@@ -821,8 +851,12 @@ def _readings(
                 if target.startswith("score."):
                     targets.setdefault(target, column)
 
+        answers = reading.roles.get("answer", ())
+        pattern = pattern_of(answers, columns) if len(answers) > _MANY_ANSWERS else None
+        if pattern is not None:
+            targets["answer"], answers = pattern, ()
         pairs = [*targets.items()]
-        pairs += [("answer", path) for path in reading.roles.get("answer", ())[1:]]
+        pairs += [("answer", path) for path in answers[1:]]
         options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
         if options:
             lines.append(f"  {' '.join(options)}")
@@ -839,9 +873,11 @@ _NO_VERDICT = word_set(
 """Words for an answer that could not be judged."""
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
+_ALL = 50  # columns to choose from
+_MANY_ANSWERS = 3  # columns of answers that are named one by one
 _FEW_WORDS = 6  # of which a verdict is one
 _MOST_WORDS = 12  # that are asked about
 
 
-def _listed(columns: Sequence[str]) -> str:
-    return some_of(columns, most=12) or "none"
+def _listed(columns: Sequence[str], *, most: int = _MOST_NAMED) -> str:
+    return some_of(columns, most=most) or "none"

@@ -96,7 +96,7 @@ def test_answers_called_alike_are_offered_together_first(tmp_path: Path) -> None
     first, *_ = offers(run(tmp_path, SHAPES["reviews of two"])[1])
     assert first[-4:] == ["--map", "answer=baseline_review", "--map", "answer=clarified_review"]
     assert "2 conditions" in run(tmp_path, SHAPES["reviews of two"], *first)[1]
-    code, text = run(tmp_path, SHAPES["reviews of two"], command="score")
+    text = run(tmp_path, SHAPES["reviews of two"], command="score")[1]
     assert "--question prompt --answer baseline_review --answer clarified_review" in text
 
 
@@ -109,4 +109,4 @@ def test_runs_of_several_systems_are_conditions_and_repetitions(tmp_path: Path) 
 
 def test_a_score_alone_judges_rows(tmp_path: Path) -> None:
     text = run(tmp_path, SHAPES["a number alone"], "--map", "score.hits=hits_of_all")[1]
-    assert "there are neither ids nor questions: each row is a sample" in text
+    assert "there are neither ids nor questions: each item is a sample" in text

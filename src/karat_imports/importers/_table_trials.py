@@ -149,6 +149,9 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 class Trials:
     """The trials of a table, which is read several times and never kept."""
 
+    alone = "answers"
+    """The condition where rows name none."""
+
     def __init__(
         self,
         place: str,
@@ -298,7 +301,7 @@ class Trials:
                     sample=self._name(key),
                     question=asked[0],
                     golden=asked[1],
-                    condition=name or "answers",
+                    condition=name or self.alone,
                     repetition=repetition,
                     reply=reply,
                     seconds=seconds,

@@ -144,7 +144,9 @@ class Csv:
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
         )
-        sheet: str | None = Field(default=None, description="which sheet of a workbook")
+        sheet: str | None = Field(
+            default=None, description="which sheet of a workbook; `*`: all alike, each a condition"
+        )
 
     listed_as: ClassVar[str] = "csv"
 
@@ -239,6 +241,7 @@ class Csv:
             named={*self._options.map},
             worth=Worth(no_score=self._options.no_score, words=self._options.words),
         )
+        trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
             _check_named(trials)
         by_name = self._found_by_name(chosen, trials)

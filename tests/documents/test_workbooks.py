@@ -255,8 +255,10 @@ def test_sheets_of_results_with_the_same_questions_are_conditions(tmp_path):
 def test_sheets_of_results_with_one_header_can_be_read_together(tmp_path):
     path = workbook(tmp_path / "r.xlsx", [["who", "mark"], ["a", 1]], [["who", "mark"], ["a", 2]], [["note"], ["x"]])
     assert faults_of(path, results=True) == [
-        "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2', 'S3' (of answers to score, save one sheet "
-        "as a CSV file); '*' reads those with the same columns, each as a condition"
+        (
+            "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2', 'S3' (of answers to score, save one "
+            "sheet as a CSV file); '*' reads those with the same columns, each as a condition"
+        )
     ]
     assert rows_of(path, results=True, sheet="*") == [
         (2, {"condition": "S1", "who": "a", "mark": 1}),

@@ -170,8 +170,8 @@ _EXACT: dict[Role, str] = {
         promptstyle prompttype backend arm treatment approach app agentid agentname
         pipelineversion
         experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
-    "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
-        modelundertest llm engine respondermodel chatmodel agentmodel
+    "model": """model modelname namemodel modelid modelnameorpath generator provider providerid
+        modeltested modelundertest llm engine respondermodel chatmodel agentmodel
         candidatemodel testedmodel evaluatedmodel targetmodel assistantmodel llmmodel""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
     "sourcedocument documentname filename file",

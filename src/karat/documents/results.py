@@ -213,6 +213,23 @@ def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str,
     return found
 
 
+def in_words(rows: Sequence[Row], codes: str, named: str) -> str | None:
+    """Each value of a column with the one of another that always is beside it, where these are
+    different few that repeat: the one column says the other in words. None: it does not.
+    """
+    pairs = Counter[tuple[str, str]]()
+    for row in rows:
+        code, word = text_of(cell(row, codes)), text_of(cell(row, named))
+        if code and word:
+            pairs[code, word] += 1
+
+    first, second = {code for code, _ in pairs}, {word for _, word in pairs}
+    alone = len(first) == len(second) == len(pairs) and not first & second
+    if not alone or not 1 < len(pairs) <= _FEW_CODES or min(pairs.values()) < 2:
+        return None
+    return ", ".join(f"{code} {word}" for code, word in sorted(pairs))
+
+
 def joining_id(columns: Mapping[str, Column]) -> str | None:
     """The column with the ids of the rows of a file without questions; None: there is none, or
     not one alone.

@@ -30,6 +30,7 @@ from karat.documents.columns import (
 from karat.documents.doubts import Seen, attacked, doubts, markers, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
+    Meaning,
     Role,
     holds_scores,
     is_measure,
@@ -47,6 +48,7 @@ from karat.documents.results import (
     coded,
     columns_like,
     compares,
+    in_words,
     joining_id,
     like_scores,
     models_by_system,
@@ -203,6 +205,18 @@ class Csv:
             raise _instead(path, rows, error, self._options) from error
 
         _check_together(path, rows, chosen)
+        golden = chosen.get("golden", "")
+        weak = golden and Meaning("golden") not in meanings(golden)
+        if weak and "answer" in chosen and "golden" not in self._options.map:
+            first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+            said = in_words(first, chosen["answer"], golden)
+            if said is not None:
+                del chosen["golden"]
+                findings.note(
+                    f"'{golden}' is '{chosen['answer']}' in words ({said}), and no golden answer; "
+                    f"if it is one, --map golden={quote(golden)}"
+                )
+
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
             compared = compares(columns)

@@ -110,3 +110,17 @@ def test_runs_of_several_systems_are_conditions_and_repetitions(tmp_path: Path) 
 def test_a_score_alone_judges_rows(tmp_path: Path) -> None:
     text = run(tmp_path, SHAPES["a number alone"], "--map", "score.hits=hits_of_all")[1]
     assert "there are neither ids nor questions: each item is a sample" in text
+
+
+def test_questions_asked_again_under_another_id_are_said_with_what_makes_them_repetitions(tmp_path: Path) -> None:
+    table = rows(id=[f"r{n}" for n in range(8)], question=[*TEXTS[:6], *TEXTS[:2]], answer=TEXTS)
+    text = run(tmp_path, table)[1]
+    assert "2 rows repeat the question of an earlier row under another 'id'" in text
+    assert "6 samples × 1 condition × 2 repetitions" in run(tmp_path, table, "--map", "id=question")[1]
+
+
+def test_a_label_that_is_the_prediction_in_words_is_no_golden_answer(tmp_path: Path) -> None:
+    table = rows(text=TEXTS, prediction=words("0", "1"), label=words("bad", "good"))
+    text = run(tmp_path, table)[1]
+    assert "'label' is 'prediction' in words (0 bad, 1 good), and no golden answer" in text
+    assert "golden: bad" in run(tmp_path, table, "--map", "golden=label")[1]

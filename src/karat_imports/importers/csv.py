@@ -64,7 +64,7 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import brief, some_of, text_of
+from karat.formats import brief, plural, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
@@ -332,6 +332,17 @@ class Csv:
         yield from markers(seen, known=self._options.no_score)
         decided = {*self._options.lower_is_better, *self._options.higher_is_better}
         yield from attacked(seen, {*_metrics(chosen)} - decided - {*lower.values()})
+        question, name = chosen.get("question", ""), chosen.get("id", "")
+        if question in seen.columns and name in trials.ids and not trials.conditions:
+            asked = [*filter(None, seen.texts(question))]
+            again = len(asked) - len({*asked})
+            if again and len({*seen.texts(name)}) == len(seen.rows):
+                yield (
+                    f"{plural(again, 'row repeats', 'rows repeat')} the question of an earlier row "
+                    f"under another '{name}': each is taken as a question of its own; if they are "
+                    f"repetitions, --map id={quote(question)}"
+                )
+
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"

@@ -322,7 +322,7 @@ def test_a_list_of_texts_is_one_question_which_is_said(named):
 
 def turned(lower, rows=10, **columns):
     table = [{name: held[at % len(held)] for name, held in columns.items()} for at in range(rows)]
-    return [*turned_round(Seen(rows=table, columns=columns_of(table), roles={}), lower)]
+    return [*turned_round(Seen(rows=table, columns=columns_of(table), roles={}), lower).values()]
 
 
 def test_a_metric_that_rises_with_the_others_may_count_the_absence_of_what_it_names():

@@ -138,6 +138,33 @@ def test_a_direction_by_name_that_the_other_scores_contradict_is_doubted(tmp_pat
     assert "rises with" not in turned
 
 
+def of_two_systems(**scores: float) -> list[dict[str, object]]:
+    rows = []
+    for n in range(6):
+        for system in ("a", "b"):
+            held = {name: n * worth for name, worth in scores.items()}
+            rows.append({"question": f"Is it {n}?", "system": system, "answer": f"{system}: {n}", **held})
+    return rows
+
+
+def test_scores_of_uncertain_direction_that_rank_conditions_are_asked_about_together(tmp_path: Path) -> None:
+    rows = of_two_systems(accuracy=0.1, latency_score=0.1, sentiment_score=0.1)
+    options = "--set 'higher_is_better=[\"sentiment_score\"]' --set 'lower_is_better=[\"latency_score\"]'"
+    said = refused(tmp_path, rows)
+    assert "('latency_score', 'sentiment_score')" in said
+    assert options in said
+    made = read(tmp_path, rows, higher_is_better=["sentiment_score", "latency_score"])
+    assert size(made) == (6, ("a", "b"), 1)
+    alone = read(tmp_path, [row for row in rows if row["system"] == "a"])
+    assert "taken to be better when higher: sentiment_score" in notes(alone)
+
+
+def test_a_fault_that_rises_with_the_other_scores_is_asked_about_where_it_ranks(tmp_path: Path) -> None:
+    said = refused(tmp_path, of_two_systems(hallucination=1, faithfulness=1))
+    assert "'hallucination': a high one goes with high others" in said
+    assert "--set 'higher_is_better=[\"hallucination\"]'" in said
+
+
 def test_a_metric_cannot_be_better_in_both_directions(tmp_path: Path) -> None:
     rows = [{"id": n, "answer": "It is.", "score": n} for n in range(3)]
     assert "better when lower, too" in refused(tmp_path, rows, lower_is_better=["score"], higher_is_better=["score"])

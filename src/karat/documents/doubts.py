@@ -371,11 +371,11 @@ def _properties(seen: Seen) -> Iterator[str]:
             )
 
 
-def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each metric in `lower` (column → metric, better when lower by its name) that
-    is high where the scores beside it are: then it may count the absence of what it names.
+def turned_round(seen: Seen, lower: Mapping[str, str]) -> dict[str, str]:
+    """Metric → a sentence, for each in `lower` (column → metric, better when lower by its name)
+    that is high where the scores beside it are: then it may count the absence of what it names.
     """
-    said = set[str]()
+    said: dict[str, str] = {}
     for path, metric in lower.items():
         if path not in seen.columns or metric in said:
             continue
@@ -400,12 +400,13 @@ def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
                 rising.append(other)
 
         if 2 * len(rising) > all_of_them:
-            said.add(metric)
             option = quote(f"higher_is_better=[{metric}]")
-            yield (
+            said[metric] = (
                 f"'{path}' rises with {some_of(rising)}, although by its name lower is better: if "
                 f"a high value means that an answer has none of it, --set {option}"
             )
+
+    return said
 
 
 def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:

@@ -258,19 +258,57 @@ _MEASURES = word_set(
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
     """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
-    violations prohibited harmful unsupported jailbroken jailbreak unsafe attack attacks asr"""
+    contradiction violations violation prohibited harmful jailbroken jailbreak attack attacks asr
+    redundancy sycophancy sycophantic unsupported"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
 _SORTS = word_set("variable type category kind topic group class name dimension axis domain case")
 """Last words of names that say which fault a question is about: `bias_variable`."""
 _LOWER_IS_BETTER = _FAULTS | word_set(
-    "latency cost tokens refusal loss distance error errors forbidden"
+    """latency cost tokens refusal loss distance error errors forbidden failure failures leak leakage
+    mistake mistakes penalty deviation mae mse rmse lpips ter nll brier misconception wrong
+    omission omissions hallucinations verbosity detoxify"""
 )
+_QUALITY = word_set(
+    """complete completeness correct correctness accurate accuracy relevant relevance relevancy
+    faithful faithfulness grounded groundedness helpful helpfulness coherent coherence consistent
+    consistency valid validity compliant compliance safe safety supported appropriate sufficient
+    precise fair fairness aligned alignment clear"""
+)
+"""Words of what is good about an answer."""
+_OPPOSITES = frozenset(
+    f"{start}{word}" for start in ("in", "im", "ir", "un", "mis", "dis") for word in _QUALITY
+)
+"""The same turned round: `incompleteness`, `unsafe`."""
+_BAD = _LOWER_IS_BETTER | _OPPOSITES
 _TURNS_ROUND = word_set(
     """correct accuracy pass passed no not non free f1 recall precision caught detected avoided
     resistance quality appropriateness handling"""
 )
 """Words with which a name of something bad is of something good: `refusal_correct`."""
+_GOOD = _QUALITY | word_set(
+    """quality grounding clarity naturalness readability fluency adequacy conciseness helpful
+    informativeness usefulness factuality factual truthful truthfulness honesty harmlessness
+    politeness empathy similarity f1 recall precision specificity sensitivity auc auroc bleu rouge
+    chrf comet meteor bertscore mrr ndcg hit hits pass passed success match matched matches exact
+    em acc verified adherence following overlap coverage utilization satisfaction preference reward
+    win winner utility entailment kappa correlation ok agreement tone style structure creativity
+    engagement professionalism grammar reasoning logic robustness originality novelty insight depth
+    actionability trustworthiness transparency friendliness warmth respect understanding awareness
+    knowledge"""
+)
+"""Words of what is better when there is more of it."""
+_SCORED = word_set("score scores rating ratings grade mark marks points verdict evaluation reward")
+"""Words of judgement that say nothing of what is judged."""
+_OF_ANY_SCORE = _SCORED | word_set(
+    """rate ratio percent pct share overall total global final mean average avg human manual llm ai
+    gpt auto judge judged norm normalized normalised weighted is has the of at k n top mode eval
+    value answer answers response output context retrieval retrieved document documents keyword
+    keywords term key fact facts claim claims semantic cosine token strict lenient partial full all
+    tool tools format json schema sql text flag check checks result test label citation citations
+    source sources instruction instructions grading model user"""
+)
+"""Words beside which `score` is better when higher: they say who judges, how, or what part."""
 _REPEATS = word_set(
     """repetition repetitions trial trials epoch epochs repeat repeats run runs attempt attempts
     iteration iterations iter seed seeds rep reps replicate replication sample samples fold random
@@ -608,7 +646,7 @@ def is_score_name(path: str) -> bool:
         return not (words[-1] == "em" and len(words) > 2)
     if known & _MEASURES:
         return False
-    if known & _FAULTS:
+    if known & _FAULTS or words[-1] in _OPPOSITES:
         return words[-1] not in _SORTS
     numbered = len(words) > 1 and words[-1].isdecimal()
     at_a_rank = numbered and "".join(words[:-1]) in _SCORES | _RATERS
@@ -666,15 +704,31 @@ def is_measure(words: Collection[str]) -> bool:
 
 
 def lower_is_better(path: str) -> bool | None:
-    """Whether less is better, by a closed list of names; None: the name does not say."""
-    words = words_of(last_part(path))
-    bad = _LOWER_IS_BETTER & {*words}
-    negated = words[:1] in (("non",), ("not",))  # `non_compliant`
-    if (bad and not _TURNS_ROUND & {*words}) or (negated and not bad):
+    """Whether less is better, by closed lists of words; None: the name does not say.
+
+    >>> lower_is_better("incompleteness"), lower_is_better("exact_match"), lower_is_better("length")
+    (True, False, None)
+    """
+    words = [word for word in words_of(last_part(path)) if not word.isdecimal()]
+    known = {*words}
+    bad = bool(_BAD & known)
+    negated = words[:1] in (["non"], ["not"])  # `non_compliant`
+    if (bad and not _TURNS_ROUND & known) or (negated and not bad):
         return True
-    if "".join(words) in _SCORES:
+    if bad or negated:
+        return None
+    usual = "".join(words) in _SCORES or bool(_GOOD & known)
+    if usual or (_SCORED & known and known <= _OF_ANY_SCORE):
         return False
     return None
+
+
+def is_score_of_bad(path: str) -> bool:
+    """Whether a name is of a score for something bad, of which more may be better or worse:
+    `latency_score`, `hallucination_rating`.
+    """
+    words = {*words_of(last_part(path))}
+    return bool(words & _BAD) and bool(words & _SCORED)
 
 
 def side_of(speaker: str) -> Literal["user", "assistant"] | None:

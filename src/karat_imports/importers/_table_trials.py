@@ -196,6 +196,7 @@ class Trials:
             if self.conditions:
                 groups.update(zip(keys, names, strict=True))
 
+        self.compared = len(conditions) > 1  # whether conditions are ranked
         self._repeated = samples.again()  # with several rows
         # whether no question lacks a result: each has rows under each condition, and none says
         # which repetition

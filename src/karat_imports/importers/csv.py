@@ -33,6 +33,7 @@ from karat.documents.names import (
     holds_scores,
     is_measure,
     is_score_name,
+    is_score_of_bad,
     lower_is_better,
     meanings,
     repeats,
@@ -258,7 +259,16 @@ class Csv:
         by_names = {metrics[name]: name for name in lower - by_word}
         for metrics_of_one in systems.values():
             by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
-        for text in self._doubted(seen, used, chosen, trials, by_names):
+        higher = {*metrics} - lower - {*self._options.higher_is_better}
+        attacks = [*attacked(seen, higher)]
+        turned = turned_round(seen, by_names)
+        if trials.compared:
+            of_unsure = dict.fromkeys(higher if attacks else (), "an attack's")
+            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
+            self._ask_directions({name: columns.get(at) for name, at in metrics.items()}, of_unsure)
+        for text in [*turned.values(), *attacks]:
+            findings.note(text)
+        for text in self._doubted(seen, used, chosen, trials):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -300,17 +310,11 @@ class Csv:
         used: Collection[str],
         chosen: Mapping[str, str],
         trials: Trials,
-        lower: Mapping[str, str],
     ) -> Iterator[str]:
-        """What is not read, or not certain. `lower`: columns of metrics that are better when lower
-        by their names → metric.
-        """
+        """What is not read, or not certain."""
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
-        yield from turned_round(seen, lower)
         yield from markers(seen, known=self._options.no_score)
-        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
-        yield from attacked(seen, {*_metrics(chosen)} - decided - {*lower.values()})
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"
@@ -354,6 +358,42 @@ class Csv:
             )
 
         return lower
+
+    def _ask_directions(
+        self, metrics: Mapping[str, Column | None], reasons: Mapping[str, str]
+    ) -> None:
+        """Raises BadOption with all metrics whose direction is not certain, as conditions are
+        ranked by them: by their names, or for these reasons.
+        """
+        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
+        unsure = []
+        proposed: dict[str, list[str]] = {"higher": [], "lower": []}
+        for name, column in metrics.items():
+            lower = lower_is_better(name)
+            said = column is not None and column.is_judgement
+            of_object = column is not None and column.path.endswith(".score")
+            by_name = not is_score_of_bad(name) and (lower is not None or of_object)
+            if name in decided or said or (by_name and name not in reasons):
+                continue
+            reason = f": {reasons[name]}" if name in reasons else ""
+            unsure.append(f"'{name}'{reason}")
+            turned = bool(lower) == (name in reasons)
+            proposed["higher" if turned else "lower"].append(name)
+
+        if not unsure:
+            return
+        options = []
+        for direction, names in proposed.items():
+            if names:
+                listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
+                options.append(f"--set {quote(f'{direction}_is_better=[{listed}]')}")
+
+        raise BadOption(
+            "--set",
+            f"conditions are ranked by scores of which it is not certain whether more or less is "
+            f"better ({', '.join(unsure)}): put each into its list, higher_is_better or "
+            f"lower_is_better, such as\n  {' '.join(options)}",
+        )
 
     def _columns(
         self, path: Path, columns: Mapping[str, Column], findings: Findings

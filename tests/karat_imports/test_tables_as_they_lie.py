@@ -526,6 +526,21 @@ def test_the_success_of_an_attack_is_asked_for_its_direction(tmp_path: Path) -> 
     assert said not in notes(read(tmp_path, rows, lower_is_better=["score"]))
 
 
+def test_an_accuracy_beside_attacks_is_no_success_of_them(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Tell me {n}.", "response": f"No {n}.", "attack": "x", "accuracy": n} for n in range(4)]
+    assert "speaks of attacks" not in notes(read(tmp_path, rows))
+
+
+def test_a_column_with_a_role_is_not_hidden_behind_those_without(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        rest = {f"x{place}": n for place in range(14)}
+        rows.append({"question": f"Is it {n}?", "answer": f"It is {n}.", **rest, "generation_time": n, "total_time": n})
+    said = notes(read(tmp_path, rows))
+    assert "not used: generation_time, x0" in said
+    assert "seconds=total_time" in said
+
+
 def test_a_code_that_numbers_the_rows_is_no_golden_answer(tmp_path: Path) -> None:
     rows = [{"reference": f"Web-0{n}", "question": f"Is it {n}?", "answer": "Yes"} for n in range(4)]
     made = read(tmp_path, rows)

@@ -19,6 +19,7 @@ from karat.documents.names import (
     Role,
     is_measure,
     is_score_name,
+    is_success_only,
     last_part,
     lower_is_better,
     meanings,
@@ -418,8 +419,9 @@ def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:
         if _ATTACKS & {*words_of(path)}:
             named.append(path)
 
-    if named and metrics:
-        listed = ", ".join(sorted(metrics))
+    vague = [*filter(is_success_only, sorted(metrics))]
+    if named and vague:
+        listed = ", ".join(vague)
         yield (
             f"'{named[0]}' speaks of attacks: if more of {listed} means that an attack succeeded, "
             f"--set {quote(f'lower_is_better=[{listed}]')}"

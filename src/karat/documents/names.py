@@ -241,9 +241,16 @@ _SCORE_HOLDERS = word_set(
 _NO_SCORE = word_set(
     """difficulty complexity priority confidence importance retrieval search rank chunk difficult
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
-    maximum threshold cache"""
+    maximum threshold cache probability prob certainty uncertainty entropy anomaly"""
 )
 _OF_RETRIEVAL = word_set("retrieval search")
+_DERIVED = word_set("both only either neither")
+"""First words of names that compare the verdicts of several: `both_correct`."""
+_OF_PROGRAMS = word_set(
+    """parse parsed parsing http status api request call run exec execution import json load network
+    judge grader evaluator"""
+)
+"""Words of what a program did: `parse_ok` says nothing of an answer."""
 _FOUND = word_set("hit hits recall precision accuracy success mrr ndcg correct passed pass")
 """Last words of names that judge what was retrieved."""
 _SCALES = frozenset({("y", "n"), ("yes", "no")}) | frozenset(
@@ -265,8 +272,8 @@ _FAULTS = word_set(
 _SORTS = word_set("variable type category kind topic group class name dimension axis domain case")
 """Last words of names that say which fault a question is about: `bias_variable`."""
 _LOWER_IS_BETTER = _FAULTS | word_set(
-    """latency cost tokens refusal loss distance error errors forbidden failure failures leak leakage
-    mistake mistakes penalty deviation mae mse rmse lpips ter nll brier misconception wrong
+    """latency cost tokens refusal loss distance error errors forbidden failure failures leak
+    leakage mistake mistakes penalty deviation mae mse rmse lpips ter nll brier misconception wrong
     omission omissions hallucinations verbosity detoxify"""
 )
 _QUALITY = word_set(
@@ -627,6 +634,8 @@ def is_score_name(path: str) -> bool:
     """Whether a name has a word of judgement, and none that says how hard a question is."""
     name = last_part(path)
     words = words_of(name)
+    if len(words) > 1 and words[-1] == "flag":
+        words = words[:-1]
     rated = words[-2:] in _SCALES
     if rated:
         words = words[:-2]
@@ -635,10 +644,13 @@ def is_score_name(path: str) -> bool:
         return True
     if rated and words and not known & ((_NO_SCORE - {"quality"}) | (_MEASURES - {"total"})):
         return True
-    if not words or words == ("hits",):  # a count of what was found
+    if not words or words == ("hits",) or words[0] in _DERIVED:  # `hits` is a count
         return False
+    if words[-1] == "ok" and len(words) > 1:
+        return not known & _OF_PROGRAMS
     found = known & _OF_RETRIEVAL and {*words[-1:]} & _FOUND  # how well, and no similarity
-    if known & (_NO_SCORE - _OF_RETRIEVAL if found else _NO_SCORE):
+    judged = {"quality"} if words[-2:] == ("quality", "score") else set[str]()
+    if known & (_NO_SCORE - (_OF_RETRIEVAL if found else judged)):
         return False
     if words[0] in ("top", "best") and words[-1] in ("score", "similarity"):
         return False  # of what was retrieved
@@ -721,6 +733,13 @@ def lower_is_better(path: str) -> bool | None:
     if usual or (_SCORED & known and known <= _OF_ANY_SCORE):
         return False
     return None
+
+
+def is_success_only(path: str) -> bool:
+    """Whether a name speaks of a score or a success, and not of what was good about it: beside an
+    attack, it may be the attack's.
+    """
+    return {*words_of(last_part(path))} <= _OF_ANY_SCORE | {"success", "succeeded", "pass", "hit"}
 
 
 def is_score_of_bad(path: str) -> bool:

@@ -12,12 +12,10 @@ from karat.documents.answers import (
     Repetitions,
     condition_columns,
     conditions_of,
-    is_status,
     key_of,
     repetition_value,
     sample_columns,
-    says_no_error,
-    says_not_run,
+    says_failed,
     whole_id,
 )
 from karat.documents.attempts import Attempts
@@ -155,8 +153,7 @@ class Trials:
         self._place, self._table = place, Table(rows)
         self._columns: Mapping[str, str] = columns
         self._metrics = [*metrics]
-        self._findings, self._named = findings, named
-        self._worth = worth
+        self._findings, self._named, self._worth = findings, named, worth
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
@@ -562,9 +559,7 @@ class Trials:
         if column is None:
             return [""] * len(batch.numbers)
         texts = batch.texts(column, _text)
-        if is_status(column):
-            return [text if says_not_run(text) else "" for text in texts]
-        return ["" if says_no_error(text) else text for text in texts]
+        return [text if says_failed(column, text) else "" for text in texts]
 
     def _results(
         self, batch: Batch, texts: Mapping[str, Sequence[str]], wrong: dict[int, list[str]]

@@ -34,6 +34,7 @@ from karat.documents.names import (
     is_measure,
     is_score_name,
     is_score_of_bad,
+    is_success_only,
     lower_is_better,
     meanings,
     repeats,
@@ -263,7 +264,8 @@ class Csv:
         attacks = [*attacked(seen, higher)]
         turned = turned_round(seen, by_names)
         if trials.compared:
-            of_unsure = dict.fromkeys(higher if attacks else (), "an attack's")
+            vague = filter(is_success_only, higher if attacks else ())
+            of_unsure = dict.fromkeys(vague, "it may be an attack's")
             of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
             self._ask_directions({name: columns.get(at) for name, at in metrics.items()}, of_unsure)
         for text in [*turned.values(), *attacks]:
@@ -611,11 +613,20 @@ def _unsaid(
             left.append(path)
 
     if left:
-        yield f"not used: {some_of(left, most=_MOST_NAMED)}"
+        if len(left) > _MOST_NAMED:  # those that may have a role first, of which none is hidden
+            left.sort(key=lambda path: not _may_tell(path))
+        telling = sum(map(_may_tell, left))
+        yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
     judging = like_scores(columns, left, [path for path in used if path in columns])
     if judging:
         maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
         yield f"may be scores too, by their values: {maps}"
+
+
+def _may_tell(path: str) -> bool:
+    """Whether a column's name surely has a role that tells something of an answer."""
+    roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+    return bool(roles - {"metadata", "context", "cluster"})
 
 
 def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:

@@ -428,27 +428,20 @@ def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:
         )
 
 
-def markers(seen: Seen, *, known: Collection[float] = ()) -> Iterator[str]:
-    """A sentence for each column of scores with a number that may mean that there is none, and
-    would enter the mean: whether or not the user has named the column. `known`: no need to say.
+def marker_in(column: Column) -> tuple[float, bool] | None:
+    """The number in a column of scores that seems to mean that there is none, such as -1 or 999,
+    and whether no score of this scale can be it. None: there is no such number.
     """
-    for column in seen.all("score"):
-        numbers = [*map(number_in, seen.texts(column.path))]
-        read = []
-        for number in numbers:
-            if number is not None:
-                read.append(number)
+    numbers = {number for number in map(number_in, column.values) if number is not None}
+    for marker, most in _BELOW.items():
+        others = numbers - {marker}
+        if marker not in numbers or not others or min(others) < 0 or max(others) > most:
+            continue
+        shares = max(others) <= 1 and any(number % 1 for number in others)
+        rated = min(others) >= 1 and len(others) > 2
+        return marker, marker != -1 or shares or rated
 
-        for marker, most in _BELOW.items():
-            if marker in known:
-                continue
-            others = [number for number in read if number != marker]
-            if marker in read and others and min(others) >= 0 and max(others) <= most:
-                yield (
-                    f"'{column.path}' is {marker} in {len(read) - len(others)} of {len(read)} rows "
-                    f"and else {brief(min(others))} to {brief(max(others))}: it enters the mean; "
-                    f"if it means that there is no score, --set no_score=[{marker}]"
-                )
+    return None
 
 
 def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:

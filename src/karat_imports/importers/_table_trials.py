@@ -119,7 +119,7 @@ _Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], f
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
     """What cells of scores are worth beside numbers and verdicts, by the user's word."""
 
-    no_score: Collection[float] = ()
+    no_score: Mapping[str, Collection[float]]  # metric → numbers that mean that there is none
     words: Mapping[str, float | None] = {}  # None: no score
 
     def of(self, value: object) -> float | None:
@@ -617,7 +617,7 @@ class Trials:
         numbers = [*map(self._worth.of if judges else score_in, values)]
         name = target.removeprefix("score.")
         for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
-            if judges and number in self._worth.no_score:
+            if judges and number in self._worth.no_score.get(name, ()):
                 numbers[at] = None
                 self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
             elif number is None and not self._worth.says_none(value):

@@ -26,7 +26,7 @@ from karat.documents.columns import (
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, attacked, doubts, markers, turned_round
+from karat.documents.doubts import Seen, attacked, doubts, marker_in, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Role,
@@ -126,8 +126,9 @@ class Csv:
         higher_is_better: list[str] = Field(
             default=[], description="metrics for which higher is better, whatever their names"
         )
-        no_score: list[float] = Field(
-            default=[], description="numbers that mean that there is no score, such as -1"
+        no_score: list[float] | None = Field(
+            default=None,
+            description="numbers that mean that there is no score, such as -1; []: none does",
         )
         words: dict[str, float | None] = Field(
             default={},
@@ -235,7 +236,9 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            worth=Worth(no_score=self._options.no_score, words=self._options.words),
+            worth=Worth(
+                no_score=self._no_scores(of_file, systems, columns), words=self._options.words
+            ),
         )
         if self._options.unnamed is None:
             _check_named(trials)
@@ -316,7 +319,6 @@ class Csv:
         """What is not read, or not certain."""
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
-        yield from markers(seen, known=self._options.no_score)
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"
@@ -360,6 +362,44 @@ class Csv:
             )
 
         return lower
+
+    def _no_scores(
+        self,
+        of_file: Mapping[str, Column],
+        systems: Mapping[str, Mapping[str, str]],
+        columns: Mapping[str, Column],
+    ) -> dict[str, Collection[float]]:
+        """Metric → the numbers that mean that there is no score, by the user's word or as they are
+        on no scale of the others. Raises BadOption for those that may be scores. `of_file`: metric
+        → column, if it has one for all systems.
+        """
+        judged = [*of_file.items()]
+        for own in systems.values():
+            judged += [(name, columns[path]) for name, path in own.items()]
+        if self._options.no_score is not None:
+            return dict.fromkeys([name for name, _ in judged], self._options.no_score)
+        found: dict[str, Collection[float]] = {}
+        unsure: dict[str, float] = {}
+        for name, column in judged:
+            marked = marker_in(column)
+            if marked is not None and marked[1]:
+                found[name] = {*found.get(name, ()), marked[0]}
+            elif marked is not None:
+                unsure[column.path] = marked[0]
+
+        if unsure:
+            known = {*unsure.values()}
+            for numbers in found.values():
+                known.update(numbers)
+            shown = "; ".join(f"'{path}' {brief(number)}" for path, number in unsure.items())
+            listed = ", ".join(map(brief, sorted(known)))
+            raise BadOption(
+                "--set no_score",
+                f"some rows have a number below all others, which is a score or means that there "
+                f"is none ({shown}); say which:\n  --set {quote(f'no_score=[{listed}]')}\n  "
+                f"--set {quote('no_score=[]')}",
+            )
+        return found
 
     def _ask_directions(
         self, metrics: Mapping[str, Column | None], reasons: Mapping[str, str]

@@ -362,7 +362,8 @@ def test_a_marker_among_scores_is_left_out_or_asked_about(here):
     assert "3 scores" in karat("import", "csv", "r.csv", "--set", "no_score=[]").stdout
 
     (here / "r.csv").write_text("question,answer,score.tone\nq1,a,0\nq2,b,-1\nq3,c,1\n")
-    asked = karat("import", "csv", "r.csv").stderr
-    assert "('score.tone' -1)" in asked
-    assert "--set 'no_score=[-1]'\n  --set 'no_score=[]'" in asked
+    with pytest.raises(BadOption) as asked:
+        karat("import", "csv", "r.csv")
+    assert "('score.tone' -1)" in str(asked.value)
+    assert "--set 'no_score=[-1]'\n  --set 'no_score=[]'" in str(asked.value)
     assert "2 scores" in karat("import", "csv", "r.csv", "--set", "no_score=[-1]").stdout

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from karat.cli import cli
 from karat.errors import BadDataset, BadOption
-from karat.records import Answer
+from karat.records import Answer, Score
 from karat_imports.imported import Imported, import_results
 
 
@@ -539,6 +539,20 @@ def test_a_column_with_a_role_is_not_hidden_behind_those_without(tmp_path: Path)
     said = notes(read(tmp_path, rows))
     assert "not used: generation_time, x0" in said
     assert "seconds=total_time" in said
+
+
+def test_a_count_is_a_score_only_as_a_share_of_its_total(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"Is it {n}?", "answer": f"It is {n}.", "kw_matched": n, "kw_total": 2 * n, "claims_passed": n}
+        for n in range(4)
+    ]
+    made = read(tmp_path, [*rows, {"question": "Is it?", "answer": "It is."}])
+    assert "taken as a share: 'kw_matched' of 'kw_total'" in notes(made)
+    assert "'claims_passed' holds counts: no score; if it is one, --map score.claims_passed=claims_passed" in notes(
+        made
+    )
+    shares = [score.values for score in made.run.events_of(Score) if score.scorer == "kw_matched"]
+    assert shares == [{"kw_matched": 0.5}] * 3  # 0 of 0 is no share
 
 
 def test_a_code_that_numbers_the_rows_is_no_golden_answer(tmp_path: Path) -> None:

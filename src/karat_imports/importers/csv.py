@@ -49,6 +49,7 @@ from karat.documents.results import (
     compares,
     like_scores,
     models_by_system,
+    only_counts,
     score_columns,
     scores_by_system,
     systems_in,
@@ -478,6 +479,7 @@ class Csv:
             if column not in taken:
                 found[target] = column
 
+        _leave_counts(found, chosen, columns, findings)
         status = failing_status(columns)
         if status is not None and "error" not in found | chosen:
             found["error"] = status
@@ -569,6 +571,27 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
                     found[f"reason.{name}"] = written
 
     return found
+
+
+def _leave_counts(
+    found: dict[str, str],
+    chosen: Mapping[str, str],
+    columns: Mapping[str, Column],
+    findings: Findings,
+) -> None:
+    """Takes the scores that count, and do not say of how many, out of what is found by name, if
+    something else makes it a result. Notes them.
+    """
+    counts = []
+    for target, column in found.items():
+        if target.startswith("score.") and only_counts(columns[column]):
+            counts.append(target)
+
+    if not _is_result({*found, *chosen} - {*counts}):
+        return
+    for target in counts:
+        option = f"--map {quote(f'{target}={found[target]}')}"
+        findings.note(f"'{found.pop(target)}' holds counts: no score; if it is one, {option}")
 
 
 def _roles(

@@ -55,7 +55,7 @@ _IN_OTHER_LANGUAGES = {
         평가 الدرجة درجة امتیاز نمره अंक คะแนน""",
     "grade": "nota notas voto",
     "points": "punkte puntos pontos punti баллы puan puanı điểm diem",
-    "iscorrect": "acertou acierto 是否正确 正誤 正误",
+    "iscorrect": "acertou acierto 是否正确 正誤 正误 完全匹配 完全一致",
     "precision": "precisión precisao precisão",
     "accuracy": """acurácia acuracia exactitud exactitude genauigkeit accuratezza
         doğruluk dogruluk akurasi точность 准确率 准确性 准确度 正確性 정확도 정확성""",

@@ -24,6 +24,7 @@ from karat.documents.columns import (
     is_empty,
     paths_in,
     score_in,
+    without_number,
     without_point,
 )
 from karat.documents.doubts import Seen, attacked, doubts, marker_in, turned_round
@@ -468,8 +469,9 @@ class Csv:
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            named_enough = {"id", "question"} & {*mapped} and _is_result([*mapped, *named])
-            if not named_enough:
+            # the rows of scores that are named need no ids, unless texts may be several things
+            decided = bool({"id", "question"} & {*mapped}) or not result.readings
+            if not (decided and _is_result([*mapped, *named])):
                 raise _undecided(path, columns, result, named, mapped)
             agreed = [reading for reading in result.readings if _says(reading, named)]
             result = agreed[0] if agreed else Reading(roles=named)
@@ -872,6 +874,9 @@ def _no_results(
         say = f"{none}: say which column is the answer or a score {listed}"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
+        items = _numbered(_unnamed_numbers(result, columns))
+        if items:
+            say += f"\n  {_listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = []
         for name in columns:
@@ -906,10 +911,22 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     found = []
     for name in paths_in(columns):
         free = name not in used and not is_measure(words_of(name)) and not repeats(name)
+        free = free and not _SUMMED_UP & {*words_of(name)}
         if free and columns[name].is_scored and not columns[name].is_constant:
             found.append(name)
 
     return found
+
+
+def _numbered(columns: Iterable[str]) -> list[str]:
+    """The columns of numbers whose names differ by a number alone, as those of items do."""
+    stems: dict[str, list[str]] = {}
+    for column in columns:
+        if column[-1:].isdecimal():
+            stems.setdefault(without_number(column), []).append(column)
+
+    longest = max(stems.values(), key=len, default=[])
+    return longest if len(longest) > 2 else []
 
 
 def _says(reading: Reading, named: Mapping[Role, tuple[str, ...]]) -> bool:
@@ -951,6 +968,8 @@ _NO_VERDICT = word_set(
     unparsable missing refused abstain abstained pending not"""
 )
 """Words for an answer that could not be judged."""
+_SUMMED_UP = word_set("average avg mean sum lr decay epsilon momentum dropout")
+"""Words of what sums up the numbers beside it, or sets how a program ran."""
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
 _FEW_WORDS = 6  # of which a verdict is one

@@ -213,7 +213,7 @@ def test_numbers_in_an_object_of_scores_are_scores_unless_they_measure():
 
 def test_whether_less_is_better_is_told_by_closed_lists():
     assert [lower_is_better(name) for name in ("num_errors", "x.loss", "error_free", "f1", "tone", "bias_score")] == [
-        *(True, True, None, False, False, True),
+        *(True, True, False, False, False, True),
     ]
 
 
@@ -228,7 +228,7 @@ def test_more_of_a_score_for_something_bad_may_be_better():
 
 
 def test_a_negated_name_is_turned_round_and_tokens_of_a_judge_are_no_scores():
-    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, None]
+    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, False]
     assert [holds_scores(name) for name in ("judge_tokens.input", "judge.tone")] == [False, True]
     assert [is_score_name(name) for name in ("cache_hit", "is_hit")] == [False, True]
 

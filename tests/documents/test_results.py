@@ -308,9 +308,9 @@ def test_a_verdict_of_three_words_is_no_score():
     assert score_columns(columns_of(rows)) == []
 
 
-def test_what_turns_a_bad_word_round_is_not_better_when_lower():
-    names = ("refusal_correct", "refusal_quality", "num_contradictions", "toxicity")
-    assert [lower_is_better(name) for name in names] == [None, None, True, True]
+def test_what_turns_a_bad_word_round_is_better_when_higher():
+    names = ("refusal_correct", "refusal_quality_score", "num_contradictions", "toxicity")
+    assert [lower_is_better(name) for name in names] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(

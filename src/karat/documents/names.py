@@ -307,6 +307,9 @@ _GOOD = _QUALITY | word_set(
 """Words of what is better when there is more of it."""
 _SCORED = word_set("score scores rating ratings grade mark marks points verdict evaluation reward")
 """Words of judgement that say nothing of what is judged."""
+_OF_SUCCESS = _SCORED | word_set(
+    "success successful succeeded pass passed hit rate is llm judge judged label result model gpt"
+)
 _OF_ANY_SCORE = _SCORED | word_set(
     """rate ratio percent pct share overall total global final mean average avg human manual llm ai
     gpt auto judge judged norm normalized normalised weighted is has the of at k n top mode eval
@@ -683,6 +686,12 @@ def holds_scores(path: str) -> bool:
     return not words & (_MEASURES | (_NO_SCORE - {"quality"}))
 
 
+def tells_of_answers(path: str) -> bool:
+    """Whether a name surely has a role that tells something of an answer."""
+    roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+    return bool(roles - {"metadata", "context", "cluster"})
+
+
 def names_persons(path: str) -> bool:
     """Whether a name is of those who answered or judged."""
     words = words_of(last_part(path))
@@ -725,10 +734,8 @@ def lower_is_better(path: str) -> bool | None:
     known = {*words}
     bad = bool(_BAD & known)
     negated = words[:1] in (["non"], ["not"])  # `non_compliant`
-    if (bad and not _TURNS_ROUND & known) or (negated and not bad):
-        return True
     if bad or negated:
-        return None
+        return not (bad and _TURNS_ROUND & known)
     usual = "".join(words) in _SCORES or bool(_GOOD & known)
     if usual or (_SCORED & known and known <= _OF_ANY_SCORE):
         return False
@@ -739,7 +746,7 @@ def is_success_only(path: str) -> bool:
     """Whether a name speaks of a score or a success, and not of what was good about it: beside an
     attack, it may be the attack's.
     """
-    return {*words_of(last_part(path))} <= _OF_ANY_SCORE | {"success", "succeeded", "pass", "hit"}
+    return {*words_of(last_part(path))} <= _OF_SUCCESS
 
 
 def is_score_of_bad(path: str) -> bool:
@@ -747,7 +754,7 @@ def is_score_of_bad(path: str) -> bool:
     `latency_score`, `hallucination_rating`.
     """
     words = {*words_of(last_part(path))}
-    return bool(words & _BAD) and bool(words & _SCORED)
+    return bool(words & _BAD) and bool(words & _SCORED) and not words & _TURNS_ROUND
 
 
 def side_of(speaker: str) -> Literal["user", "assistant"] | None:

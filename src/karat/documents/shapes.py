@@ -45,7 +45,7 @@ _PARTS = word_set(
 )
 """Words of a part of the time that an answer takes."""
 _OF_CALLS = word_set("usd dollar dollars api llm token tokens call")
-_MOST_SPENT = 1  # dollars that one answer costs, if nothing else speaks of calls
+_DEAR = 1  # dollars that one answer costs, if nothing else speaks of calls
 _OF_SYSTEMS = word_set("response responses output outputs completion generation reply model system")
 
 
@@ -77,7 +77,7 @@ def shapes_of(file: Candidates) -> Taken:
     for role in _SINGLE:
         paths = [path for path in file.strong(role) if path not in choices]
         if file.door == "results" and role in ("latency", "cost", "tokens", "model"):
-            paths = _of_answers(file, role, paths)
+            paths = about_answers(file, role, paths)
         if role in ("condition", "model"):
             paths = [path for path in paths if not file.free[path].objects]
             if file.door == "results":
@@ -103,7 +103,7 @@ def shapes_of(file: Candidates) -> Taken:
     return found
 
 
-def _of_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[str]:
+def about_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[str]:
     """Those of the columns with a role that tell something of answers and not of their judges: the
     whole time before its parts, and no cost that a contract is about.
     """
@@ -116,7 +116,7 @@ def _of_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[str]
     spent = []
     for path in found:
         costs = [*filter(None, map(number_in, file.free[path].values))]
-        if _OF_CALLS & {*words_of(path)} or max(costs, default=0) <= _MOST_SPENT:
+        if _OF_CALLS & {*words_of(path)} or max(costs, default=0) <= _DEAR:
             spent.append(path)
 
     return spent

@@ -22,24 +22,24 @@ from karat.documents.columns import (
     cell,
     columns_of,
     is_empty,
+    numbered_alike,
     paths_in,
     score_in,
-    without_number,
     without_point,
 )
-from karat.documents.doubts import Seen, attacked, doubts, marker_in, turned_round
+from karat.documents.doubts import Seen, attacked, doubts, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Role,
     holds_scores,
     is_measure,
     is_score_name,
-    is_score_of_bad,
     is_success_only,
     lower_is_better,
     meanings,
     repeats,
     side_of,
+    tells_of_answers,
     with_role,
     word_set,
     words_of,
@@ -66,6 +66,7 @@ from karat.formats import brief, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
+from karat_imports.importers._metrics import ask_directions, no_scores
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -231,6 +232,9 @@ class Csv:
         metrics = _metrics(chosen)
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
+        judged = [*of_file.items()]
+        for found in systems.values():
+            judged += [(name, columns[column]) for name, column in found.items()]
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -239,7 +243,7 @@ class Csv:
             findings,
             named={*self._options.map},
             worth=Worth(
-                no_score=self._no_scores(of_file, systems, columns), words=self._options.words
+                no_score=no_scores(judged, self._options.no_score), words=self._options.words
             ),
         )
         if self._options.unnamed is None:
@@ -272,7 +276,11 @@ class Csv:
             vague = filter(is_success_only, higher if attacks else ())
             of_unsure = dict.fromkeys(vague, "it may be an attack's")
             of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
-            self._ask_directions({name: columns.get(at) for name, at in metrics.items()}, of_unsure)
+            ask_directions(
+                {name: columns.get(at) for name, at in metrics.items()},
+                of_unsure,
+                decided={*self._options.lower_is_better, *self._options.higher_is_better},
+            )
         for text in [*turned.values(), *attacks]:
             findings.note(text)
         for text in self._doubted(seen, used, chosen, trials):
@@ -365,80 +373,6 @@ class Csv:
 
         return lower
 
-    def _no_scores(
-        self,
-        of_file: Mapping[str, Column],
-        systems: Mapping[str, Mapping[str, str]],
-        columns: Mapping[str, Column],
-    ) -> dict[str, Collection[float]]:
-        """Metric → the numbers that mean that there is no score, by the user's word or as they are
-        on no scale of the others. Raises BadOption for those that may be scores. `of_file`: metric
-        → column, if it has one for all systems.
-        """
-        judged = [*of_file.items()]
-        for own in systems.values():
-            judged += [(name, columns[path]) for name, path in own.items()]
-        if self._options.no_score is not None:
-            return dict.fromkeys([name for name, _ in judged], self._options.no_score)
-        found: dict[str, Collection[float]] = {}
-        unsure: dict[str, float] = {}
-        for name, column in judged:
-            marked = marker_in(column)
-            if marked is not None and marked[1]:
-                found[name] = {*found.get(name, ()), marked[0]}
-            elif marked is not None:
-                unsure[column.path] = marked[0]
-
-        if unsure:
-            known = {*unsure.values()}
-            for numbers in found.values():
-                known.update(numbers)
-            shown = "; ".join(f"'{path}' {brief(number)}" for path, number in unsure.items())
-            listed = ", ".join(map(brief, sorted(known)))
-            raise BadOption(
-                "--set no_score",
-                f"some rows have a number below all others, which is a score or means that there "
-                f"is none ({shown}); say which:\n  --set {quote(f'no_score=[{listed}]')}\n  "
-                f"--set {quote('no_score=[]')}",
-            )
-        return found
-
-    def _ask_directions(
-        self, metrics: Mapping[str, Column | None], reasons: Mapping[str, str]
-    ) -> None:
-        """Raises BadOption with all metrics whose direction is not certain, as conditions are
-        ranked by them: by their names, or for these reasons.
-        """
-        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
-        unsure = []
-        proposed: dict[str, list[str]] = {"higher": [], "lower": []}
-        for name, column in metrics.items():
-            lower = lower_is_better(name)
-            said = column is not None and column.is_judgement
-            of_object = column is not None and column.path.endswith(".score")
-            by_name = not is_score_of_bad(name) and (lower is not None or of_object)
-            if name in decided or said or (by_name and name not in reasons):
-                continue
-            reason = f": {reasons[name]}" if name in reasons else ""
-            unsure.append(f"'{name}'{reason}")
-            turned = bool(lower) == (name in reasons)
-            proposed["higher" if turned else "lower"].append(name)
-
-        if not unsure:
-            return
-        options = []
-        for direction, names in proposed.items():
-            if names:
-                listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
-                options.append(f"--set {quote(f'{direction}_is_better=[{listed}]')}")
-
-        raise BadOption(
-            "--set",
-            f"conditions are ranked by scores of which it is not certain whether more or less is "
-            f"better ({', '.join(unsure)}): put each into its list, higher_is_better or "
-            f"lower_is_better, such as\n  {' '.join(options)}",
-        )
-
     def _columns(
         self, path: Path, columns: Mapping[str, Column], findings: Findings
     ) -> tuple[dict[str, str], Mapping[str, Mapping[str, str]]]:
@@ -481,7 +415,6 @@ class Csv:
             if column not in taken:
                 found[target] = column
 
-        _leave_counts(found, chosen, columns, findings)
         status = failing_status(columns)
         if status is not None and "error" not in found | chosen:
             found["error"] = status
@@ -557,6 +490,9 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
             found[target] = paths[0]
 
     scores = reading.roles.get("score", ())
+    shares = [path for path in scores if not only_counts(columns[path])]
+    if shares or "answer" in found:
+        scores = tuple(shares)
     names = []  # `scores.tone` and `metrics.tone.score` are `tone`
     for path in scores:
         short = path.removeprefix("scores.").removeprefix("metrics.")
@@ -573,27 +509,6 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
                     found[f"reason.{name}"] = written
 
     return found
-
-
-def _leave_counts(
-    found: dict[str, str],
-    chosen: Mapping[str, str],
-    columns: Mapping[str, Column],
-    findings: Findings,
-) -> None:
-    """Takes the scores that count, and do not say of how many, out of what is found by name, if
-    something else makes it a result. Notes them.
-    """
-    counts = []
-    for target, column in found.items():
-        if target.startswith("score.") and only_counts(columns[column]):
-            counts.append(target)
-
-    if not _is_result({*found, *chosen} - {*counts}):
-        return
-    for target in counts:
-        option = f"--map {quote(f'{target}={found[target]}')}"
-        findings.note(f"'{found.pop(target)}' holds counts: no score; if it is one, {option}")
 
 
 def _roles(
@@ -647,6 +562,9 @@ def _unsaid(
     for path, column in columns.items():
         words = sorted(column.values)
         judges = _judges(column) and is_score_name(path)
+        if path not in used and is_score_name(path) and only_counts(column):
+            option = f"--map {quote(f'score.{path}={path}')}"
+            yield f"'{path}' holds counts: no score; if it is one, {option}"
         if path not in used and (judges or _may_judge(column)):
             in_words.add(path)
             option = f"--map {quote(f'score.{path}={path}')} {_worth(column)}"
@@ -679,19 +597,13 @@ def _unsaid(
 
     if left:
         if len(left) > _MOST_NAMED:  # those that may have a role first, of which none is hidden
-            left.sort(key=lambda path: not _may_tell(path))
-        telling = sum(map(_may_tell, left))
+            left.sort(key=lambda path: not tells_of_answers(path))
+        telling = sum(map(tells_of_answers, left))
         yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
     judging = like_scores(columns, left, [path for path in used if path in columns])
     if judging:
         maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
         yield f"may be scores too, by their values: {maps}"
-
-
-def _may_tell(path: str) -> bool:
-    """Whether a column's name surely has a role that tells something of an answer."""
-    roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
-    return bool(roles - {"metadata", "context", "cluster"})
 
 
 def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:
@@ -874,7 +786,7 @@ def _no_results(
         say = f"{none}: say which column is the answer or a score {listed}"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
-        items = _numbered(_unnamed_numbers(result, columns))
+        items = numbered_alike(_unnamed_numbers(result, columns))
         if items:
             say += f"\n  {_listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
@@ -916,17 +828,6 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
             found.append(name)
 
     return found
-
-
-def _numbered(columns: Iterable[str]) -> list[str]:
-    """The columns of numbers whose names differ by a number alone, as those of items do."""
-    stems: dict[str, list[str]] = {}
-    for column in columns:
-        if column[-1:].isdecimal():
-            stems.setdefault(without_number(column), []).append(column)
-
-    longest = max(stems.values(), key=len, default=[])
-    return longest if len(longest) > 2 else []
 
 
 def _says(reading: Reading, named: Mapping[Role, tuple[str, ...]]) -> bool:

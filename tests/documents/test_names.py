@@ -19,6 +19,7 @@ from karat.documents.names import (
     is_gold,
     is_measure,
     is_score_name,
+    is_score_of_bad,
     lower_is_better,
     may_be_factor,
     meanings,
@@ -83,7 +84,7 @@ def test_names_that_tools_use_for_both_are_weak(name):
 
 
 def test_less_is_better_by_a_closed_list_only():
-    names = ("latency_ms", "hallucination", "faithfulness", "quality")
+    names = ("latency_ms", "hallucination", "faithfulness", "length_ratio")
     assert [lower_is_better(name) for name in names] == [True, True, False, None]
 
 
@@ -212,12 +213,22 @@ def test_numbers_in_an_object_of_scores_are_scores_unless_they_measure():
 
 def test_whether_less_is_better_is_told_by_closed_lists():
     assert [lower_is_better(name) for name in ("num_errors", "x.loss", "error_free", "f1", "tone", "bias_score")] == [
-        *(True, True, None, False, None, True),
+        *(True, True, False, False, False, True),
     ]
 
 
+def test_a_word_that_denies_a_quality_is_bad_and_an_unknown_one_says_nothing():
+    names = ("incompleteness", "is_unsafe", "misalignment", "instruction", "sentiment_score", "llm_score", "hit_at_5")
+    assert [lower_is_better(name) for name in names] == [True, True, True, None, None, False, False]
+
+
+def test_more_of_a_score_for_something_bad_may_be_better():
+    names = ("latency_score", "hallucinations_score", "hallucination_rate", "safety_score")
+    assert [is_score_of_bad(name) for name in names] == [True, True, False, False]
+
+
 def test_a_negated_name_is_turned_round_and_tokens_of_a_judge_are_no_scores():
-    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, None]
+    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, False]
     assert [holds_scores(name) for name in ("judge_tokens.input", "judge.tone")] == [False, True]
     assert [is_score_name(name) for name in ("cache_hit", "is_hit")] == [False, True]
 

@@ -19,6 +19,7 @@ from karat.documents.names import (
 )
 from karat.documents.results import (
     OF_JUDGES,
+    belongs_to,
     ended_in_words,
     likewise_named,
     names_system,
@@ -113,7 +114,7 @@ def answers_in_results(
     return _without_answer(file, goldens, exact, shapes)
 
 
-def with_all(file: Candidates, options: list[Taken]) -> list[Taken]:
+def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Taken]:
     """The options, and before them one with all columns of answers that are called alike, each of
     which is a condition, or a run of one.
     """
@@ -135,6 +136,9 @@ def with_all(file: Candidates, options: list[Taken]) -> list[Taken]:
     alike = runs
     if single and not {*runs} & {*single}:
         alike = likewise_named(single)
+        systems = {path: words_of(path) for path in alike}
+        if any(belongs_to(path, systems) is None for path in shapes.get("score", ())):
+            return options  # a score of the row judges one of them
     if not alike or not single:
         return options
     return [{**options[0], "answer": tuple(alike)}, *options]

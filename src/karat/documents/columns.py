@@ -387,6 +387,17 @@ def without_number(path: str) -> str:
     return re.sub(r"[\s_-]*\d+$", "", path).casefold()
 
 
+def numbered_alike(columns: Iterable[str]) -> list[str]:
+    """The columns of numbers whose names differ by a number alone, as those of items do."""
+    stems: dict[str, list[str]] = {}
+    for column in columns:
+        if column[-1:].isdecimal():
+            stems.setdefault(without_number(column), []).append(column)
+
+    longest = max(stems.values(), key=len, default=[])
+    return longest if len(longest) > 2 else []
+
+
 def outermost(paths: Iterable[str]) -> list[str]:
     """The paths with the fewest dots."""
     ordered = sorted(paths, key=lambda path: path.count("."))

@@ -60,7 +60,7 @@ _IN_OTHER_LANGUAGES = {
         अंक คะแนน балл""",
     "grade": "nota notas voto",
     "points": "punkte puntos pontos punti баллы puan puanı điểm diem",
-    "iscorrect": "acertou acierto 是否正确 正誤 正误 acerto",
+    "iscorrect": "acertou acierto acerto 是否正确 正誤 正误 完全匹配 完全一致",
     "precision": "precisión precisao precisão",
     "accuracy": """acurácia acuracia exactitud exactitude genauigkeit accuratezza
         doğruluk dogruluk akurasi точность 准确率 准确性 准确度 正確性 정확도 정확성""",
@@ -137,7 +137,6 @@ _IN_OTHER_LANGUAGES = {
     "config": """配置 設定 설정 configuración configuracion configuração configuracao konfiguration
         konfigurasi конфигурация""",
     "version": "版本 バージョン 버전 versión versão версия sürüm",
-    "exactmatch": "完全匹配 完全一致",
     "match": "匹配 一致 是否匹配 是否一致 일치",
     "human": "人工",
     "overall": "综合 総合 종합",

@@ -39,6 +39,11 @@ _OF_ITEMS = word_set(
     """question query item sample case task example problem test message prompt record pair row
     entry image document instance"""
 )
+COUNTED = word_set(
+    """passed pass matched match matches correct hit hits found grounded supported covered met
+    succeeded solved"""
+)
+"""Words of what is counted, if whole numbers beyond 1 follow."""
 _OF_SCORES = word_set("score scores scored rating ratings judged graded human")
 _NUMBERS = word_set("index idx number no key case")
 _FORMS = word_set(
@@ -122,6 +127,15 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         for path in found
         if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
     ]
+
+
+def only_counts(column: Column) -> bool:
+    """Whether a column such as `checks_passed` holds how many were right, and not of how many."""
+    words = {*words_of(last_part(column.path))}
+    if not words & COUNTED or words & _OF_SCORES:
+        return False
+    counts = [value for value in column.values if value.isdecimal()]
+    return len(counts) == len(column.values) and any(int(count) > 1 for count in counts)
 
 
 def ended_in_words(column: Column) -> bool:

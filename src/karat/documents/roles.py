@@ -94,7 +94,7 @@ def _result(file: Candidates) -> Reading | Undecided:
     )
     add_texts(file, shapes, goldens, questions)
     if file.door == "results":
-        goldens = with_all(file, goldens)
+        goldens = with_all(file, goldens, shapes)
     readings = []
     places = [*product(range(len(questions)), range(len(goldens)))]
     if len(places) > SHOWN:  # the first of each, rather than all golden answers of one question
@@ -156,8 +156,8 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         texts[role] = paths[:SHOWN]
 
     changes: list[Taken] = []
-    several = likewise_named(texts[second]) if second == "answer" and texts[second] else []
-    if several:
+    several = likewise_named(texts[second]) if texts[second] else []
+    if several and second == "answer" and not reading.roles.get("score"):
         changes.append({"answer": tuple(several)})
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]

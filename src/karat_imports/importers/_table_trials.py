@@ -12,12 +12,10 @@ from karat.documents.answers import (
     Repetitions,
     condition_columns,
     conditions_of,
-    is_status,
     key_of,
     repetition_value,
     sample_columns,
-    says_no_error,
-    says_not_run,
+    says_failed,
     whole_id,
 )
 from karat.documents.attempts import Attempts
@@ -130,7 +128,7 @@ _Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], f
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
     """What cells of scores are worth beside numbers and verdicts, by the user's word."""
 
-    no_score: Collection[float] = ()
+    no_score: Mapping[str, Collection[float]]  # metric → numbers that mean that there is none
     words: Mapping[str, float | None] = {}  # None: no score
 
     def of(self, value: object) -> float | None:
@@ -167,8 +165,7 @@ class Trials:
         self._place, self._table = place, Table(rows)
         self._columns: Mapping[str, str] = columns
         self._metrics = [*metrics]
-        self._findings, self._named = findings, named
-        self._worth = worth
+        self._findings, self._named, self._worth = findings, named, worth
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
@@ -208,6 +205,7 @@ class Trials:
             if self.conditions:
                 groups.update(zip(keys, names, strict=True))
 
+        self.compared = len(conditions) > 1  # whether conditions are ranked
         self._repeated = samples.again()  # with several rows
         # whether no question lacks a result: each has rows under each condition, and none says
         # which repetition
@@ -573,9 +571,7 @@ class Trials:
         if column is None:
             return [""] * len(batch.numbers)
         texts = batch.texts(column, _text)
-        if is_status(column):
-            return [text if says_not_run(text) else "" for text in texts]
-        return ["" if says_no_error(text) else text for text in texts]
+        return [text if says_failed(column, text) else "" for text in texts]
 
     def _results(
         self, batch: Batch, texts: Mapping[str, Sequence[str]], wrong: dict[int, list[str]]
@@ -633,7 +629,7 @@ class Trials:
         numbers = [*map(self._worth.of if judges else score_in, values)]
         name = target.removeprefix("score.")
         for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
-            if judges and number in self._worth.no_score:
+            if judges and number in self._worth.no_score.get(name, ()):
                 numbers[at] = None
                 self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
             elif number is None and not self._worth.says_none(value):

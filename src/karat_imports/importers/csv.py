@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
@@ -23,11 +23,12 @@ from karat.documents.columns import (
     columns_of,
     is_empty,
     leaves,
+    numbered_alike,
     paths_in,
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, attacked, doubts, markers, turned_round
+from karat.documents.doubts import Seen, attacked, doubts, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Meaning,
@@ -35,10 +36,12 @@ from karat.documents.names import (
     holds_scores,
     is_measure,
     is_score_name,
+    is_success_only,
     lower_is_better,
     meanings,
     repeats,
     side_of,
+    tells_of_answers,
     with_role,
     word_set,
     words_of,
@@ -52,6 +55,7 @@ from karat.documents.results import (
     joining_id,
     like_scores,
     models_by_system,
+    only_counts,
     pattern_of,
     score_columns,
     scores_by_system,
@@ -68,6 +72,7 @@ from karat.formats import brief, plural, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
+from karat_imports.importers._metrics import ask_directions, no_scores
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -130,8 +135,9 @@ class Csv:
         higher_is_better: list[str] = Field(
             default=[], description="metrics for which higher is better, whatever their names"
         )
-        no_score: list[float] = Field(
-            default=[], description="numbers that mean that there is no score, such as -1"
+        no_score: list[float] | None = Field(
+            default=None,
+            description="numbers that mean that there is no score, such as -1; []: none does",
         )
         words: dict[str, float | None] = Field(
             default={},
@@ -205,18 +211,8 @@ class Csv:
             raise _instead(path, rows, error, self._options) from error
 
         _check_together(path, rows, chosen)
-        golden = chosen.get("golden", "")
-        weak = golden and Meaning("golden") not in meanings(golden)
-        if weak and "answer" in chosen and "golden" not in self._options.map:
-            first = [row for _, row in islice(rows.rows, LOOKED_AT)]
-            said = in_words(first, chosen["answer"], golden)
-            if said is not None:
-                del chosen["golden"]
-                findings.note(
-                    f"'{golden}' is '{chosen['answer']}' in words ({said}), and no golden answer; "
-                    f"if it is one, --map golden={quote(golden)}"
-                )
-
+        if "golden" not in self._options.map:
+            _leave_out_words(rows, chosen, findings)
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
             compared = compares(columns)
@@ -246,6 +242,9 @@ class Csv:
         metrics = _metrics(chosen)
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
+        judged = [*of_file.items()]
+        for found in systems.values():
+            judged += [(name, columns[column]) for name, column in found.items()]
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -253,7 +252,9 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            worth=Worth(no_score=self._options.no_score, words=self._options.words),
+            worth=Worth(
+                no_score=no_scores(judged, self._options.no_score), words=self._options.words
+            ),
         )
         trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
@@ -279,7 +280,20 @@ class Csv:
         by_names = {metrics[name]: name for name in lower - by_word}
         for metrics_of_one in systems.values():
             by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
-        for text in self._doubted(seen, used, chosen, trials, by_names):
+        higher = {*metrics} - lower - {*self._options.higher_is_better}
+        attacks = [*attacked(seen, higher)]
+        turned = turned_round(seen, by_names)
+        if trials.compared:
+            vague = filter(is_success_only, higher if attacks else ())
+            of_unsure = dict.fromkeys(vague, "it may be an attack's")
+            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
+            ask_directions(
+                {name: columns.get(at) for name, at in metrics.items()},
+                of_unsure,
+                decided={*self._options.lower_is_better, *self._options.higher_is_better},
+            )
+        doubted = self._doubted(seen, used, chosen, trials)
+        for text in chain(turned.values(), attacks, doubted):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -321,17 +335,10 @@ class Csv:
         used: Collection[str],
         chosen: Mapping[str, str],
         trials: Trials,
-        lower: Mapping[str, str],
     ) -> Iterator[str]:
-        """What is not read, or not certain. `lower`: columns of metrics that are better when lower
-        by their names → metric.
-        """
+        """What is not read, or not certain."""
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
-        yield from turned_round(seen, lower)
-        yield from markers(seen, known=self._options.no_score)
-        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
-        yield from attacked(seen, {*_metrics(chosen)} - decided - {*lower.values()})
         question, name = chosen.get("question", ""), chosen.get("id", "")
         if question in seen.columns and name in trials.ids and not trials.conditions:
             asked = [*filter(None, seen.texts(question))]
@@ -478,6 +485,22 @@ def _decided(
     return Reading(roles=roles)
 
 
+def _leave_out_words(rows: Rows, chosen: dict[str, str], findings: Findings) -> None:
+    """Takes away golden answers, by a name that may mean others, that say in words what the answers
+    say in numbers.
+    """
+    golden, answer = chosen.get("golden"), chosen.get("answer")
+    if golden is None or answer is None or Meaning("golden") in meanings(golden):
+        return
+    said = in_words([row for _, row in islice(rows.rows, LOOKED_AT)], answer, golden)
+    if said is not None:
+        del chosen["golden"]
+        findings.note(
+            f"'{golden}' is '{answer}' in words ({said}), and no golden answer; if it is one, "
+            f"--map golden={quote(golden)}"
+        )
+
+
 def _systems_said(
     systems: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
@@ -524,6 +547,9 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
             found[target] = paths[0]
 
     scores = reading.roles.get("score", ())
+    shares = [path for path in scores if not only_counts(columns[path])]
+    if shares or "answer" in found:
+        scores = tuple(shares)
     names = []  # `scores.tone` and `metrics.tone.score` are `tone`
     for path in scores:
         short = path.removeprefix("scores.").removeprefix("metrics.")
@@ -593,6 +619,9 @@ def _unsaid(
     for path, column in columns.items():
         words = sorted(column.values)
         judges = _judges(column) and is_score_name(path)
+        if path not in used and is_score_name(path) and only_counts(column):
+            option = f"--map {quote(f'score.{path}={path}')}"
+            yield f"'{path}' holds counts: no score; if it is one, {option}"
         if path not in used and (judges or _may_judge(column)):
             in_words.add(path)
             option = f"--map {quote(f'score.{path}={path}')} {_worth(column)}"
@@ -624,7 +653,10 @@ def _unsaid(
             left.append(path)
 
     if left:
-        yield f"not used: {some_of(left, most=_MOST_NAMED)}"
+        if len(left) > _MOST_NAMED:  # those that may have a role first, of which none is hidden
+            left.sort(key=lambda path: not tells_of_answers(path))
+        telling = sum(map(tells_of_answers, left))
+        yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
     judging = like_scores(columns, left, [path for path in used if path in columns])
     if judging:
         maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
@@ -816,6 +848,9 @@ def _no_results(
         say = f"{none}: say which column is the answer or a score"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
+        items = numbered_alike(_unnamed_numbers(result, columns))
+        if items:
+            say += f"\n  {_listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = []
         for name in columns:
@@ -850,6 +885,7 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     found = []
     for name in paths_in(columns):
         free = name not in used and not is_measure(words_of(name)) and not repeats(name)
+        free = free and not _SUMMED_UP & {*words_of(name)}
         if free and columns[name].is_scored and not columns[name].is_constant:
             found.append(name)
 
@@ -899,6 +935,8 @@ _NO_VERDICT = word_set(
     unparsable missing refused abstain abstained pending not"""
 )
 """Words for an answer that could not be judged."""
+_SUMMED_UP = word_set("average avg mean sum lr decay epsilon momentum dropout")
+"""Words of what sums up the numbers beside it, or sets how a program ran."""
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
 _ALL = 50  # columns to choose from

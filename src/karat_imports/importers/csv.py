@@ -211,8 +211,7 @@ class Csv:
             raise _instead(path, rows, error, self._options) from error
 
         _check_together(path, rows, chosen)
-        if "golden" not in self._options.map:
-            _leave_out_words(rows, chosen, findings)
+        _leave_out_words(rows, chosen, findings, named={*self._options.map})
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
             compared = compares(columns)
@@ -292,8 +291,7 @@ class Csv:
                 of_unsure,
                 decided={*self._options.lower_is_better, *self._options.higher_is_better},
             )
-        doubted = self._doubted(seen, used, chosen, trials)
-        for text in chain(turned.values(), attacks, doubted):
+        for text in chain(turned.values(), attacks, self._doubted(seen, used, chosen, trials)):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -485,12 +483,16 @@ def _decided(
     return Reading(roles=roles)
 
 
-def _leave_out_words(rows: Rows, chosen: dict[str, str], findings: Findings) -> None:
+def _leave_out_words(
+    rows: Rows, chosen: dict[str, str], findings: Findings, *, named: Collection[str]
+) -> None:
     """Takes away golden answers, by a name that may mean others, that say in words what the answers
     say in numbers.
     """
     golden, answer = chosen.get("golden"), chosen.get("answer")
-    if golden is None or answer is None or Meaning("golden") in meanings(golden):
+    if golden is None or answer is None or "golden" in named:
+        return
+    if Meaning("golden") in meanings(golden):
         return
     said = in_words([row for _, row in islice(rows.rows, LOOKED_AT)], answer, golden)
     if said is not None:

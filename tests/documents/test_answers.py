@@ -152,6 +152,8 @@ def test_a_row_says_why_its_answer_ended():
         ({"error": None, "exception": "KeyError"}, "KeyError"),
         ({"error": "false", "errorMessage": "lost"}, "lost"),
         ({"text": "timed out"}, None),
+        ({"text": "It", "run_status": "timed out"}, "timed out"),
+        ({"text": "It", "status": "done"}, None),
     ],
 )
 def test_a_row_may_report_an_error(row, error):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from karat.documents.columns import columns_of
-from karat.documents.doubts import Seen, doubts, markers, turned_round
+from karat.documents.doubts import Seen, doubts, marker_in, turned_round
 
 QUESTIONS = ["How do I get my money back?", "Where is the office of the company?", "What does the plan cost?"]
 ANSWERS = ["Ask for it within 30 days.", "In the centre of Oslo.", "Nine dollars a month."]
@@ -155,14 +155,22 @@ def test_columns_that_are_named_for_scores_and_answers_and_hold_nothing_are_name
     assert found == "empty in every row: 'correctness', 'gold_answer'"
 
 
-def test_minus_one_among_shares_may_mean_that_there_is_no_score():
-    def marked(*values):
-        rows = [{"quality": value} for value in values]
-        return [*markers(Seen(rows=rows, columns=columns_of(rows), roles={"score": ["quality"]}))]
-
-    (found,) = marked(0.5, -1, 1.0)
-    assert found.startswith("'quality' is -1 in 1 of 3 rows and else 0.5 to 1: it enters the mean")
-    assert marked(0.5, 0.0, 1.0) == marked(-1, -2, 2) == []
+@pytest.mark.parametrize(
+    ("scores", "marked"),
+    [
+        ([0.5, -1, 1.0], (-1, True)),
+        ([1, 4, 5, -1], (-1, True)),  # of a scale from 1
+        ([0, 1, -1], (-1, False)),  # lost, drawn and won
+        ([4, 0, -1], (-1, False)),  # points off for what is wrong
+        ([3, 999, 80], (999, True)),
+        ([0.5, 0.0, 1.0], None),
+        ([-1, -2, 2], None),
+        ([-1], None),
+    ],
+)
+def test_a_number_off_the_scale_of_scores_means_that_there_is_none(scores, marked):
+    column = columns_of([{"quality": score} for score in scores])["quality"]
+    assert marker_in(column) == marked
 
 
 def test_a_few_golden_answers_that_tell_how_to_judge_are_enough_for_a_doubt():
@@ -320,9 +328,21 @@ def test_a_list_of_texts_is_one_question_which_is_said(named):
     ]
 
 
+def test_a_score_that_sums_up_the_others_is_named():
+    parts = {"tone": [1, 2, 3], "style": [3, 4, 1]}
+    roles = {"score": ["tone", "style", "overall"]}
+    means = [2, 3, 2]
+    (found,) = said(roles, **parts, overall=means)
+    assert found == "'overall' is the mean of the other scores: it tells nothing beside them"
+    (found,) = said(roles, **parts, overall=[4, 6, 4])
+    assert "the sum of" in found
+    assert said(roles, **parts, overall=[2, 3, 3]) == []
+    assert said({"score": ["tone", "style", "clarity"]}, **parts, clarity=means) == []
+
+
 def turned(lower, rows=10, **columns):
     table = [{name: held[at % len(held)] for name, held in columns.items()} for at in range(rows)]
-    return [*turned_round(Seen(rows=table, columns=columns_of(table), roles={}), lower)]
+    return [*turned_round(Seen(rows=table, columns=columns_of(table), roles={}), lower).values()]
 
 
 def test_a_metric_that_rises_with_the_others_may_count_the_absence_of_what_it_names():

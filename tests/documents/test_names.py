@@ -19,6 +19,7 @@ from karat.documents.names import (
     is_gold,
     is_measure,
     is_score_name,
+    is_score_of_bad,
     lower_is_better,
     may_be_factor,
     meanings,
@@ -83,7 +84,7 @@ def test_names_that_tools_use_for_both_are_weak(name):
 
 
 def test_less_is_better_by_a_closed_list_only():
-    names = ("latency_ms", "hallucination", "faithfulness", "quality")
+    names = ("latency_ms", "hallucination", "faithfulness", "length_ratio")
     assert [lower_is_better(name) for name in names] == [True, True, False, None]
 
 
@@ -212,12 +213,22 @@ def test_numbers_in_an_object_of_scores_are_scores_unless_they_measure():
 
 def test_whether_less_is_better_is_told_by_closed_lists():
     assert [lower_is_better(name) for name in ("num_errors", "x.loss", "error_free", "f1", "tone", "bias_score")] == [
-        *(True, True, None, False, None, True),
+        *(True, True, False, False, False, True),
     ]
 
 
+def test_a_word_that_denies_a_quality_is_bad_and_an_unknown_one_says_nothing():
+    names = ("incompleteness", "is_unsafe", "misalignment", "instruction", "sentiment_score", "llm_score", "hit_at_5")
+    assert [lower_is_better(name) for name in names] == [True, True, True, None, None, False, False]
+
+
+def test_more_of_a_score_for_something_bad_may_be_better():
+    names = ("latency_score", "hallucinations_score", "hallucination_rate", "safety_score")
+    assert [is_score_of_bad(name) for name in names] == [True, True, False, False]
+
+
 def test_a_negated_name_is_turned_round_and_tokens_of_a_judge_are_no_scores():
-    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, None]
+    assert [lower_is_better(name) for name in ("non_compliant", "non_hallucinated")] == [True, False]
     assert [holds_scores(name) for name in ("judge_tokens.input", "judge.tone")] == [False, True]
     assert [is_score_name(name) for name in ("cache_hit", "is_hit")] == [False, True]
 
@@ -283,3 +294,22 @@ def test_a_chat_ends_with_a_reply_after_others():
 def test_the_keys_of_a_message(message, keys, anybody):
     assert speaker_and_text(message) == keys
     assert any_speaker_and_text(message) == anybody
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [
+        ("question", "提示词 文案 質問文 입력 프롬프트 entrada Eingabe entrée промпт masukan girdi"),
+        ("golden", "标准答案 真实标签 金标准 正解 모범답안 respuesta_esperada gabarito Musterantwort réponse_attendue"),
+        (
+            "answer",
+            "模型回答 生成回答 実際の回答 실제답변 respuesta_generada réponse_générée ответ_модели jawaban_model",
+        ),
+        ("score", "完全匹配 人工评分 総合評価 평가점수 puntuación pontuação acerto Bewertung évaluation балл nilai"),
+        ("model", "模型名称 モデル名 모델명 nombre_modelo nome_modelo Modellname nom_modèle model_adı nama_model"),
+        ("condition", "方法 手法 방법 método estratégia Methode stratégie метод metode yöntem 实验条件 配置"),
+    ],
+)
+def test_plain_names_of_other_languages_are_known(role, names):
+    unknown = [name for name in names.split() if role not in {meaning.role for meaning in meanings(name)}]
+    assert not unknown

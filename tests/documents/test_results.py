@@ -296,14 +296,21 @@ def test_a_score_needs_a_word_of_judgement(names, judge):
     assert [name for name in names.split() if is_score_name(name) is not judge] == []
 
 
+def test_verdicts_by_name_are_scores_and_what_is_derived_or_guessed_is_none():
+    scores = "answer_ok retrieval_ok validity_flag refusal_quality_score incompleteness is_unsafe violation"
+    others = "parse_ok both_correct only_a_correct anomaly_score pass_probability certainty_score quality_flag"
+    assert [name for name in scores.split() if not is_score_name(name)] == []
+    assert [name for name in others.split() if is_score_name(name)] == []
+
+
 def test_a_verdict_of_three_words_is_no_score():
     rows = [{"id": "q", "judgement": word} for word in ("correct", "partly correct", "incorrect")]
     assert score_columns(columns_of(rows)) == []
 
 
-def test_what_turns_a_bad_word_round_is_not_better_when_lower():
-    names = ("refusal_correct", "refusal_quality", "num_contradictions", "toxicity")
-    assert [lower_is_better(name) for name in names] == [None, None, True, True]
+def test_what_turns_a_bad_word_round_is_better_when_higher():
+    names = ("refusal_correct", "refusal_quality_score", "num_contradictions", "toxicity")
+    assert [lower_is_better(name) for name in names] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(

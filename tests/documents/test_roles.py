@@ -245,7 +245,12 @@ QPG = {"question": "question", "golden": "golden", "answer": "prediction"}
         (table("question prediction golden", "{}?", ("x", *[""] * 10), "b", rows=11), []),
         (table("question prediction error", "{}?", "a", ("x", *[""] * 19), rows=20), {"error": "error", **QP}),
         # of judges and models
-        (table("question prediction judge_cost cost", "{}?", "a{}", 5, 6), {"cost": "cost", **QP}),
+        (table("question prediction judge_cost cost_usd", "{}?", "a{}", 5, 6), {"cost": "cost_usd", **QP}),
+        (table("question prediction cost", "{}?", "a{}", 47_000), QP),  # of a contract
+        (
+            table("question prediction generation_time total_time cost", "{}?", "a{}", 5, 6, 7),
+            {"latency": "total_time", "cost": "cost", **QP},
+        ),
         (table("question prediction judge_model", "{}?", "a{}", "m"), QP),
         (table("question prediction model_name", "{}?", "a{}", "m"), {"model": "model_name", **QP}),
         (table("question prediction model", "{}?", "a{}", {"a": 1}), QP),

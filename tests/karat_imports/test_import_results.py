@@ -43,7 +43,6 @@ def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
         "golden: 2",
         "answer: 2",
         "columns found by their names: dollars=cost",
-        "taken to be better when higher: correct, quality (name others with --set lower_is_better=[…])",
         "not used: topic",
         "left out: a second result of a sample, condition and repetition (q1)",
     ]
@@ -355,13 +354,16 @@ def test_several_columns_of_answers_that_are_named_are_systems(here):
     assert "conditions: greedy, beam" in made.stdout
 
 
-def test_a_marker_among_scores_is_said_and_can_be_left_out(here):
+def test_a_marker_among_scores_is_left_out_or_asked_about(here):
     (here / "r.csv").write_text("question,answer,score.tone\nq1,a,0.5\nq2,b,-1\nq3,c,1\n")
-    told = "--set no_score=[-1]"
-    made = karat("import", "csv", "r.csv", "--map", "score.tone=score.tone")
-    assert "3 scores" in made.stdout
-    assert told in made.stdout
-    without = karat("import", "csv", "r.csv", "--set", "no_score=[-1]")
-    assert "2 scores" in without.stdout
-    assert told not in without.stdout
-    assert "left out: 'tone' is -1: no score (r.csv, line 3)" in without.stdout
+    certain = karat("import", "csv", "r.csv")
+    assert "2 scores" in certain.stdout
+    assert "left out: 'tone' is -1: no score (r.csv, line 3)" in certain.stdout
+    assert "3 scores" in karat("import", "csv", "r.csv", "--set", "no_score=[]").stdout
+
+    (here / "r.csv").write_text("question,answer,score.tone\nq1,a,0\nq2,b,-1\nq3,c,1\n")
+    with pytest.raises(BadOption) as asked:
+        karat("import", "csv", "r.csv")
+    assert "('score.tone' -1)" in str(asked.value)
+    assert "--set 'no_score=[-1]'\n  --set 'no_score=[]'" in str(asked.value)
+    assert "2 scores" in karat("import", "csv", "r.csv", "--set", "no_score=[-1]").stdout

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from karat.cli import cli
 from karat.errors import BadDataset, BadOption
-from karat.records import Answer
+from karat.records import Answer, Score
 from karat_imports.imported import Imported, import_results
 
 
@@ -136,6 +136,33 @@ def test_a_direction_by_name_that_the_other_scores_contradict_is_doubted(tmp_pat
     turned = notes(read(tmp_path, rows, higher_is_better=["hallucination"]))
     assert "better when lower" not in turned
     assert "rises with" not in turned
+
+
+def of_two_systems(**scores: float) -> list[dict[str, object]]:
+    rows = []
+    for n in range(6):
+        for system in ("a", "b"):
+            held = {name: n * worth for name, worth in scores.items()}
+            rows.append({"question": f"Is it {n}?", "system": system, "answer": f"{system}: {n}", **held})
+    return rows
+
+
+def test_scores_of_uncertain_direction_that_rank_conditions_are_asked_about_together(tmp_path: Path) -> None:
+    rows = of_two_systems(accuracy=0.1, latency_score=0.1, sentiment_score=0.1)
+    options = "--set 'higher_is_better=[\"sentiment_score\"]' --set 'lower_is_better=[\"latency_score\"]'"
+    said = refused(tmp_path, rows)
+    assert "('latency_score', 'sentiment_score')" in said
+    assert options in said
+    made = read(tmp_path, rows, higher_is_better=["sentiment_score", "latency_score"])
+    assert size(made) == (6, ("a", "b"), 1)
+    alone = read(tmp_path, [row for row in rows if row["system"] == "a"])
+    assert "taken to be better when higher: sentiment_score" in notes(alone)
+
+
+def test_a_fault_that_rises_with_the_other_scores_is_asked_about_where_it_ranks(tmp_path: Path) -> None:
+    said = refused(tmp_path, of_two_systems(hallucination=1, faithfulness=1))
+    assert "'hallucination': a high one goes with high others" in said
+    assert "--set 'higher_is_better=[\"hallucination\"]'" in said
 
 
 def test_a_metric_cannot_be_better_in_both_directions(tmp_path: Path) -> None:
@@ -497,6 +524,47 @@ def test_the_success_of_an_attack_is_asked_for_its_direction(tmp_path: Path) -> 
     said = f"'victim_response' speaks of attacks: if more of score means that an attack succeeded, {option}"
     assert said in notes(read(tmp_path, rows))
     assert said not in notes(read(tmp_path, rows, lower_is_better=["score"]))
+
+
+def test_an_accuracy_beside_attacks_is_no_success_of_them(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Tell me {n}.", "response": f"No {n}.", "attack": "x", "accuracy": n} for n in range(4)]
+    assert "speaks of attacks" not in notes(read(tmp_path, rows))
+
+
+def test_a_column_with_a_role_is_not_hidden_behind_those_without(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        rest = {f"x{place}": n for place in range(14)}
+        rows.append({"question": f"Is it {n}?", "answer": f"It is {n}.", **rest, "generation_time": n, "total_time": n})
+    said = notes(read(tmp_path, rows))
+    assert "not used: generation_time, x0" in said
+    assert "seconds=total_time" in said
+
+
+def test_numbers_that_are_named_as_scores_need_no_ids(tmp_path: Path) -> None:
+    rows = [
+        {"Model": name, "Data 1": n, "Data 2": 2 * n, "Data 3": n + 2, "Average": n} for n, name in enumerate("abc", 1)
+    ]
+    said = refused(tmp_path, rows)
+    assert "Data 1, Data 2, Data 3 may be items: then give the file with a row an item" in said
+    assert "score.Average" not in said
+    made = read(tmp_path, rows, map={"score.first": "Data 1"}, higher_is_better=["first"])
+    assert size(made)[0] == 3
+    assert "there are neither ids nor questions: each item is a sample" in notes(made)
+
+
+def test_a_count_is_a_score_only_as_a_share_of_its_total(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"Is it {n}?", "answer": f"It is {n}.", "kw_matched": n, "kw_total": 2 * n, "claims_passed": n}
+        for n in range(4)
+    ]
+    made = read(tmp_path, [*rows, {"question": "Is it?", "answer": "It is."}])
+    assert "taken as a share: 'kw_matched' of 'kw_total'" in notes(made)
+    assert "'claims_passed' holds counts: no score; if it is one, --map score.claims_passed=claims_passed" in notes(
+        made
+    )
+    shares = [score.values["kw_matched"] for score in made.run.events_of(Score) if score.scorer == "kw_matched"]
+    assert [share for share in shares if share is not None] == [0.5] * 3  # 0 of 0 is no share
 
 
 def test_a_code_that_numbers_the_rows_is_no_golden_answer(tmp_path: Path) -> None:

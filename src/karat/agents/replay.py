@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
 from karat.agents._recorded import AnswerRow, Columns, OffsetRows, TableRows
-from karat.documents.answers import condition_columns, error_in, stop_reason
+from karat.documents.answers import condition_columns, error_in, is_status, stop_reason
 from karat.documents.batches import Table
 from karat.documents.cells import Unread, as_text
 from karat.documents.columns import cell
@@ -313,7 +313,7 @@ _COSTS = {"dollars": 1.0, "cost_usd": 1.0, "cost": 1.0}
 def _is_only_text(columns: tuple[str, ...]) -> bool:
     """Whether nothing in a row with these columns says more about its answer."""
     known = {*_COSTS, *_LATENCIES, *with_role(columns, "stop_reason", "error")}
-    return known.isdisjoint(columns)
+    return known.isdisjoint(columns) and not any(map(is_status, columns))
 
 
 def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:

@@ -167,14 +167,23 @@ def stop_reason(row: Row) -> str | None:
 
 
 def error_in(row: Row) -> str | None:
-    """The error that a row reports instead of an answer, in a column with a usual name; None: it
-    reports none.
+    """The error that a row reports instead of an answer, in a column with a usual name, or in one
+    that says how its run ended; None: it reports none.
     """
     for column in _columns_with("error", tuple(row)):
-        if not is_empty(row[column]) and not says_no_error(text := _text(row[column])):
+        if not is_empty(row[column]) and says_failed(column, text := _text(row[column])):
             return text
 
     return None
+
+
+def says_failed(column: str, text: str) -> bool:
+    """Whether the text of a column for errors, or for how runs ended, says that there is no result.
+
+    >>> says_failed("error", "no key"), says_failed("run_status", "done")
+    (True, False)
+    """
+    return says_not_run(text) if is_status(column) else not says_no_error(text)
 
 
 def says_no_error(text: str) -> bool:
@@ -219,7 +228,10 @@ _DISTANCE = re.compile(r"[-+]?\d*\.\d+(?:e[-+]?\d+)?")
 
 @lru_cache
 def _columns_with(role: Role, columns: tuple[str, ...]) -> list[str]:
-    return with_role(columns, role)
+    found = with_role(columns, role)
+    if role == "error":
+        found += filter(is_status, columns)
+    return found
 
 
 def usual_id(columns: Iterable[str]) -> str | None:

@@ -5,6 +5,7 @@ Each doubt is a function and its sentence: it is said where a file is read, and 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
@@ -19,6 +20,7 @@ from karat.documents.names import (
     Role,
     is_measure,
     is_score_name,
+    is_success_only,
     last_part,
     lower_is_better,
     meanings,
@@ -67,6 +69,7 @@ _PROPERTIES = word_set(
 )
 _ATTACKS = word_set("attack attacks attacker adversarial jailbreak victim redteam")
 _AVERAGED = word_set("avg average mean means std stdev")
+_OF_ALL = word_set("overall total final global aggregate combined")
 _COUNTED = word_set("n num count samples total correct")
 _LABELLED = word_set(
     """intent intents label labels category class classification route routing tool agent type topic
@@ -284,9 +287,13 @@ def _codes(seen: Seen) -> Iterator[str]:
 
 
 def _equals(seen: Seen) -> Iterator[str]:
-    """Question, golden answer and answers that are the same text."""
+    """Question, golden answer and answers that are the same text but for white space."""
     columns = [*seen.all("question")[:1], *seen.all("golden")[:1], *seen.all("answer")]
-    texts = {column.path: [*map(str.casefold, seen.texts(column.path))] for column in columns}
+    texts: dict[str, list[str]] = {}
+    for column in columns:
+        said = seen.texts(column.path)
+        texts[column.path] = ["".join(text.casefold().split()) for text in said]
+
     for first, second in combinations(texts, 2):
         pairs = [*filter(all, zip(texts[first], texts[second], strict=True))]
         if len(pairs) < _FEWEST or len({*pairs}) == 1:
@@ -349,7 +356,21 @@ def _means(seen: Seen) -> Iterator[str]:
 
 
 def _properties(seen: Seen) -> Iterator[str]:
-    """Scores that seem to measure a property."""
+    """Scores that seem to measure a property, or sum up the others."""
+    numbers_of = {}
+    for column in seen.all("score"):
+        numbers_of[column.path] = [number_in(text) for text in seen.texts(column.path)]
+
+    for path, own in numbers_of.items():
+        others = [numbers for other, numbers in numbers_of.items() if other != path]
+        rows = [row for row in zip(own, *others, strict=True) if None not in row]
+        named = {*words_of(last_part(path))} & (_AVERAGED | _OF_ALL)
+        if not named or len(others) < 2 or len(rows) < _FEWEST:
+            continue
+        for what, parts in (("mean", len(others)), ("sum", 1)):
+            if all(math.isclose(row[0] * parts, sum(row[1:]), abs_tol=0.02) for row in rows):
+                yield f"'{path}' is the {what} of the other scores: it tells nothing beside them"
+
     for column in seen.all("score"):
         if len(column.values) == 1 and column.filled >= _FEW_ALIKE:
             (value,) = column.values
@@ -371,11 +392,11 @@ def _properties(seen: Seen) -> Iterator[str]:
             )
 
 
-def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each metric in `lower` (column → metric, better when lower by its name) that
-    is high where the scores beside it are: then it may count the absence of what it names.
+def turned_round(seen: Seen, lower: Mapping[str, str]) -> dict[str, str]:
+    """Metric → a sentence, for each in `lower` (column → metric, better when lower by its name)
+    that is high where the scores beside it are: then it may count the absence of what it names.
     """
-    said = set[str]()
+    said: dict[str, str] = {}
     for path, metric in lower.items():
         if path not in seen.columns or metric in said:
             continue
@@ -400,12 +421,13 @@ def turned_round(seen: Seen, lower: Mapping[str, str]) -> Iterator[str]:
                 rising.append(other)
 
         if 2 * len(rising) > all_of_them:
-            said.add(metric)
             option = quote(f"higher_is_better=[{metric}]")
-            yield (
+            said[metric] = (
                 f"'{path}' rises with {some_of(rising)}, although by its name lower is better: if "
                 f"a high value means that an answer has none of it, --set {option}"
             )
+
+    return said
 
 
 def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:
@@ -417,35 +439,29 @@ def attacked(seen: Seen, metrics: Collection[str]) -> Iterator[str]:
         if _ATTACKS & {*words_of(path)}:
             named.append(path)
 
-    if named and metrics:
-        listed = ", ".join(sorted(metrics))
+    vague = [*filter(is_success_only, sorted(metrics))]
+    if named and vague:
+        listed = ", ".join(vague)
         yield (
             f"'{named[0]}' speaks of attacks: if more of {listed} means that an attack succeeded, "
             f"--set {quote(f'lower_is_better=[{listed}]')}"
         )
 
 
-def markers(seen: Seen, *, known: Collection[float] = ()) -> Iterator[str]:
-    """A sentence for each column of scores with a number that may mean that there is none, and
-    would enter the mean: whether or not the user has named the column. `known`: no need to say.
+def marker_in(column: Column) -> tuple[float, bool] | None:
+    """The number in a column of scores that seems to mean that there is none, such as -1 or 999,
+    and whether no score of this scale can be it. None: there is no such number.
     """
-    for column in seen.all("score"):
-        numbers = [*map(number_in, seen.texts(column.path))]
-        read = []
-        for number in numbers:
-            if number is not None:
-                read.append(number)
+    numbers = {number for number in map(number_in, column.values) if number is not None}
+    for marker, most in _BELOW.items():
+        others = numbers - {marker}
+        if marker not in numbers or not others or min(others) < 0 or max(others) > most:
+            continue
+        shares = max(others) <= 1 and any(number % 1 for number in others)
+        rated = min(others) >= 1 and len(others) > 2
+        return marker, marker != -1 or shares or rated
 
-        for marker, most in _BELOW.items():
-            if marker in known:
-                continue
-            others = [number for number in read if number != marker]
-            if marker in read and others and min(others) >= 0 and max(others) <= most:
-                yield (
-                    f"'{column.path}' is {marker} in {len(read) - len(others)} of {len(read)} rows "
-                    f"and else {brief(min(others))} to {brief(max(others))}: it enters the mean; "
-                    f"if it means that there is no score, --set no_score=[{marker}]"
-                )
+    return None
 
 
 def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:

@@ -195,8 +195,8 @@ _EXACT: dict[Role, str] = {
         promptstyle prompttype backend arm treatment approach app agentid agentname
         pipelineversion
         experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
-    "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
-        modelundertest llm engine respondermodel chatmodel agentmodel
+    "model": """model modelname namemodel modelid modelnameorpath generator provider providerid
+        modeltested modelundertest llm engine respondermodel chatmodel agentmodel
         candidatemodel testedmodel evaluatedmodel targetmodel assistantmodel llmmodel""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
     "sourcedocument documentname filename file",
@@ -266,9 +266,16 @@ _SCORE_HOLDERS = word_set(
 _NO_SCORE = word_set(
     """difficulty complexity priority confidence importance retrieval search rank chunk difficult
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
-    maximum threshold cache"""
+    maximum threshold cache probability prob certainty uncertainty entropy anomaly"""
 )
 _OF_RETRIEVAL = word_set("retrieval search")
+_DERIVED = word_set("both only either neither")
+"""First words of names that compare the verdicts of several: `both_correct`."""
+_OF_PROGRAMS = word_set(
+    """parse parsed parsing http status api request call run exec execution import json load network
+    judge grader evaluator"""
+)
+"""Words of what a program did: `parse_ok` says nothing of an answer."""
 _FOUND = word_set("hit hits recall precision accuracy success mrr ndcg correct passed pass")
 """Last words of names that judge what was retrieved."""
 _SCALES = frozenset({("y", "n"), ("yes", "no")}) | frozenset(
@@ -283,19 +290,60 @@ _MEASURES = word_set(
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
     """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
-    violations prohibited harmful unsupported jailbroken jailbreak unsafe attack attacks asr"""
+    contradiction violations violation prohibited harmful jailbroken jailbreak attack attacks asr
+    redundancy sycophancy sycophantic unsupported"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
 _SORTS = word_set("variable type category kind topic group class name dimension axis domain case")
 """Last words of names that say which fault a question is about: `bias_variable`."""
 _LOWER_IS_BETTER = _FAULTS | word_set(
-    "latency cost tokens refusal loss distance error errors forbidden"
+    """latency cost tokens refusal loss distance error errors forbidden failure failures leak
+    leakage mistake mistakes penalty deviation mae mse rmse lpips ter nll brier misconception wrong
+    omission omissions hallucinations verbosity detoxify"""
 )
+_QUALITY = word_set(
+    """complete completeness correct correctness accurate accuracy relevant relevance relevancy
+    faithful faithfulness grounded groundedness helpful helpfulness coherent coherence consistent
+    consistency valid validity compliant compliance safe safety supported appropriate sufficient
+    precise fair fairness aligned alignment clear"""
+)
+"""Words of what is good about an answer."""
+_OPPOSITES = frozenset(
+    f"{start}{word}" for start in ("in", "im", "ir", "un", "mis", "dis") for word in _QUALITY
+)
+"""The same turned round: `incompleteness`, `unsafe`."""
+_BAD = _LOWER_IS_BETTER | _OPPOSITES
 _TURNS_ROUND = word_set(
     """correct accuracy pass passed no not non free f1 recall precision caught detected avoided
     resistance quality appropriateness handling"""
 )
 """Words with which a name of something bad is of something good: `refusal_correct`."""
+_GOOD = _QUALITY | word_set(
+    """quality grounding clarity naturalness readability fluency adequacy conciseness helpful
+    informativeness usefulness factuality factual truthful truthfulness honesty harmlessness
+    politeness empathy similarity f1 recall precision specificity sensitivity auc auroc bleu rouge
+    chrf comet meteor bertscore mrr ndcg hit hits pass passed success match matched matches exact
+    em acc verified adherence following overlap coverage utilization satisfaction preference reward
+    win winner utility entailment kappa correlation ok agreement tone style structure creativity
+    engagement professionalism grammar reasoning logic robustness originality novelty insight depth
+    actionability trustworthiness transparency friendliness warmth respect understanding awareness
+    knowledge"""
+)
+"""Words of what is better when there is more of it."""
+_SCORED = word_set("score scores rating ratings grade mark marks points verdict evaluation reward")
+"""Words of judgement that say nothing of what is judged."""
+_OF_SUCCESS = _SCORED | word_set(
+    "success successful succeeded pass passed hit rate is llm judge judged label result model gpt"
+)
+_OF_ANY_SCORE = _SCORED | word_set(
+    """rate ratio percent pct share overall total global final mean average avg human manual llm ai
+    gpt auto judge judged norm normalized normalised weighted is has the of at k n top mode eval
+    value answer answers response output context retrieval retrieved document documents keyword
+    keywords term key fact facts claim claims semantic cosine token strict lenient partial full all
+    tool tools format json schema sql text flag check checks result test label citation citations
+    source sources instruction instructions grading model user"""
+)
+"""Words beside which `score` is better when higher: they say who judges, how, or what part."""
 _REPEATS = word_set(
     """repetition repetitions trial trials epoch epochs repeat repeats run runs attempt attempts
     iteration iterations iter seed seeds rep reps replicate replication sample samples fold random
@@ -624,7 +672,9 @@ def is_score_name(path: str) -> bool:
     """Whether a name has a word of judgement, and none that says how hard a question is."""
     name = last_part(path)
     words = words_of(name)
-    rated = words[-2:] in _SCALES
+    if len(words) > 1 and words[-1] == "flag":
+        words = words[:-1]
+    rated = words[-2:] in _SCALES and not any(map(str.isdecimal, words[-3:-2]))  # `gpt-3.0_1`
     if rated:
         words = words[:-2]
     known = {*words}
@@ -632,10 +682,13 @@ def is_score_name(path: str) -> bool:
         return True
     if rated and words and not known & ((_NO_SCORE - {"quality"}) | (_MEASURES - {"total"})):
         return True
-    if not words or words == ("hits",):  # a count of what was found
+    if not words or words == ("hits",) or words[0] in _DERIVED:  # `hits` is a count
         return False
+    if words[-1] == "ok" and len(words) > 1:
+        return not known & _OF_PROGRAMS
     found = known & _OF_RETRIEVAL and {*words[-1:]} & _FOUND  # how well, and no similarity
-    if known & (_NO_SCORE - _OF_RETRIEVAL if found else _NO_SCORE):
+    judged = {"quality"} if words[-2:] == ("quality", "score") else set[str]()
+    if known & (_NO_SCORE - (_OF_RETRIEVAL if found else judged)):
         return False
     if words[0] in ("top", "best") and words[-1] in ("score", "similarity"):
         return False  # of what was retrieved
@@ -643,7 +696,7 @@ def is_score_name(path: str) -> bool:
         return not (words[-1] == "em" and len(words) > 2)
     if known & _MEASURES:
         return False
-    if known & _FAULTS:
+    if known & _FAULTS or words[-1] in _OPPOSITES:
         return words[-1] not in _SORTS
     numbered = len(words) > 1 and words[-1].isdecimal()
     at_a_rank = numbered and "".join(words[:-1]) in _SCORES | _RATERS
@@ -666,6 +719,12 @@ def holds_scores(path: str) -> bool:
     if not _SCORE_HOLDERS & holder or _MEASURES & holder:  # `judge_tokens.input`
         return False
     return not words & (_MEASURES | (_NO_SCORE - {"quality"}))
+
+
+def tells_of_answers(path: str) -> bool:
+    """Whether a name surely has a role that tells something of an answer."""
+    roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+    return bool(roles - {"metadata", "context", "cluster"})
 
 
 def names_persons(path: str) -> bool:
@@ -701,15 +760,36 @@ def is_measure(words: Collection[str]) -> bool:
 
 
 def lower_is_better(path: str) -> bool | None:
-    """Whether less is better, by a closed list of names; None: the name does not say."""
-    words = words_of(last_part(path))
-    bad = _LOWER_IS_BETTER & {*words}
-    negated = words[:1] in (("non",), ("not",))  # `non_compliant`
-    if (bad and not _TURNS_ROUND & {*words}) or (negated and not bad):
-        return True
-    if "".join(words) in _SCORES:
+    """Whether less is better, by closed lists of words; None: the name does not say.
+
+    >>> lower_is_better("incompleteness"), lower_is_better("exact_match"), lower_is_better("length")
+    (True, False, None)
+    """
+    words = [word for word in words_of(last_part(path)) if not word.isdecimal()]
+    known = {*words}
+    bad = bool(_BAD & known)
+    negated = words[:1] in (["non"], ["not"])  # `non_compliant`
+    if bad or negated:
+        return not (bad and _TURNS_ROUND & known)
+    usual = "".join(words) in _SCORES or bool(_GOOD & known)
+    if usual or (_SCORED & known and known <= _OF_ANY_SCORE):
         return False
     return None
+
+
+def is_success_only(path: str) -> bool:
+    """Whether a name speaks of a score or a success, and not of what was good about it: beside an
+    attack, it may be the attack's.
+    """
+    return {*words_of(last_part(path))} <= _OF_SUCCESS
+
+
+def is_score_of_bad(path: str) -> bool:
+    """Whether a name is of a score for something bad, of which more may be better or worse:
+    `latency_score`, `hallucination_rating`.
+    """
+    words = {*words_of(last_part(path))}
+    return bool(words & _BAD) and bool(words & _SCORED) and not words & _TURNS_ROUND
 
 
 def side_of(speaker: str) -> Literal["user", "assistant"] | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from karat.documents.candidates import Candidates, Taken
+from karat.documents.columns import number_in
 from karat.documents.names import (
     ADDED,
     Known,
@@ -39,6 +40,12 @@ _SINGLE: tuple[Role, ...] = (
 )
 
 
+_PARTS = word_set(
+    "generation retrieval inference search embedding rerank reranking first ttft judge"
+)
+"""Words of a part of the time that an answer takes."""
+_OF_CALLS = word_set("usd dollar dollars api llm token tokens call")
+_DEAR = 1  # dollars that one answer costs, if nothing else speaks of calls
 _OF_SYSTEMS = word_set("response responses output outputs completion generation reply model system")
 
 
@@ -70,7 +77,7 @@ def shapes_of(file: Candidates) -> Taken:
     for role in _SINGLE:
         paths = [path for path in file.strong(role) if path not in choices]
         if file.door == "results" and role in ("latency", "cost", "tokens", "model"):
-            paths = [path for path in paths if not OF_JUDGES & {*words_of(path)}]
+            paths = about_answers(file, role, paths)
         if role in ("condition", "model"):
             paths = [path for path in paths if not file.free[path].objects]
             if file.door == "results":
@@ -94,6 +101,25 @@ def shapes_of(file: Candidates) -> Taken:
             found["id"] = (joining,)
 
     return found
+
+
+def about_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[str]:
+    """Those of the columns with a role that tell something of answers and not of their judges: the
+    whole time before its parts, and no cost that a contract is about.
+    """
+    found = [path for path in paths if not OF_JUDGES & {*words_of(path)}]
+    if role == "latency":
+        found.sort(key=lambda path: bool(_PARTS & {*words_of(path)}))
+    called = bool(file.strong("latency") or file.strong("tokens"))
+    if role != "cost" or called:
+        return found
+    spent = []
+    for path in found:
+        costs = [*filter(None, map(number_in, file.free[path].values))]
+        if _OF_CALLS & {*words_of(path)} or max(costs, default=0) <= _DEAR:
+            spent.append(path)
+
+    return spent
 
 
 def right_letters(file: Candidates, choices: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.results import repeats_scores
+from karat.documents.results import COUNTED, repeats_scores
 from karat.documents.row_list import Rows
 from karat.formats import plural, some_of, text_of
 
@@ -47,7 +47,7 @@ _SEVERAL = word_set(
 _TEXTS = word_set("responses outputs generations completions predictions samples")
 _SAID = ("answer", "golden")
 _DIGITS = 10
-_PASSED = word_set("passed correct succeeded solved met")
+_TOTALS = word_set("total num n")
 _NEARLY_ALL = 0.8  # of the rows
 _FEWEST = 3  # rows that a last one can sum up
 _MOST = 10_000  # rows that are looked at as a whole
@@ -230,27 +230,38 @@ def _counted(first: Sequence[Row]) -> dict[str, str]:
     """Column of how many passed → the column of how many there are: `checks_passed` and
     `checks_total`.
     """
-    columns = {words_of(name): name for name in first[0]}
+    wholes: dict[tuple[str, ...], str] = {}
+    for name in first[0]:
+        words = words_of(name)
+        if not COUNTED & {*words} and _TOTALS & {*words}:
+            wholes.setdefault(tuple(word for word in words if word not in _TOTALS), name)
+
     found = {}
-    for words, name in columns.items():
-        for place in (at for at, word in enumerate(words) if word in _PASSED):
-            rest = words[:place] + words[place + 1 :]
-            wholes = ((*rest, "total"), ("total", *rest), ("num", *rest), ("n", *rest))
-            whole = next((columns[other] for other in wholes if other in columns), None)
-            if rest and whole is not None and _are_counts(first, name, whole):
-                found[name] = whole
+    for name in first[0]:
+        words = words_of(name)
+        rest = tuple(word for word in words if word not in COUNTED)
+        whole = wholes.get(rest)
+        counted = rest and len(rest) < len(words)
+        if counted and whole is not None and _are_counts(first, name, whole):
+            found[name] = whole
 
     return found
 
 
 def _are_counts(first: Sequence[Row], name: str, whole: str) -> bool:
-    """Whether rows hold a whole number each, the first of which is never more than the second."""
+    """Whether rows hold a whole number each, the first of which is never more than the second, or
+    neither of them.
+    """
+    filled = 0
     for row in first:
+        if row.get(name) is None and row.get(whole) is None:
+            continue
         part, of = _whole_number(row.get(name)), _whole_number(row.get(whole))
         if part is None or of is None or part > of:
             return False
+        filled += 1
 
-    return True
+    return filled > 0
 
 
 def _whole_number(value: object) -> int | None:

@@ -12,12 +12,10 @@ from karat.documents.answers import (
     Repetitions,
     condition_columns,
     conditions_of,
-    is_status,
     key_of,
     repetition_value,
     sample_columns,
-    says_no_error,
-    says_not_run,
+    says_failed,
     whole_id,
 )
 from karat.documents.attempts import Attempts
@@ -27,14 +25,16 @@ from karat.documents.cells import dialogue, only_text
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
 from karat.documents.factors import Factor, factors_in, like_conditions
 from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
+from karat.documents.results import numbered_runs
 from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedScore, ImportedTrial
 from karat.records import Reply, Usage, was_cut
 
 _SYSTEM, _ANSWER, ROW, PLACE = "karat system", "karat answer", "karat row", "karat place"
+_RUN = "karat run"
 """Columns of our own."""
-OWN = (_SYSTEM, _ANSWER, ROW, PLACE)
+OWN = (_SYSTEM, _ANSWER, ROW, PLACE, _RUN)
 TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
@@ -70,6 +70,11 @@ class ARowASystem:
         numbered = numbered and (bool(SAID & {*words[0]}) or repeats(words[0][0]))
         numbered = numbered and not models and not compared
         self.columns = {"repetition" if numbered else "condition": _SYSTEM}
+        self.runs: Mapping[str, tuple[str, str]] = {}
+        if not numbered and not models:
+            self.runs = numbered_runs(systems)
+        if self.runs:
+            self.columns["repetition"] = _RUN
         if answered:
             self.columns["answer"] = _ANSWER
         self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
@@ -86,6 +91,8 @@ class ARowASystem:
                     name = cell(row, self._models[path])
                 else:
                     name = path
+                if path in self.runs:
+                    name, scores[_RUN] = self.runs[path]
                 yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
 
 
@@ -121,7 +128,7 @@ _Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], f
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
     """What cells of scores are worth beside numbers and verdicts, by the user's word."""
 
-    no_score: Collection[float] = ()
+    no_score: Mapping[str, Collection[float]]  # metric → numbers that mean that there is none
     words: Mapping[str, float | None] = {}  # None: no score
 
     def of(self, value: object) -> float | None:
@@ -140,6 +147,9 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 class Trials:
     """The trials of a table, which is read several times and never kept."""
 
+    alone = "answers"
+    """The condition where rows name none."""
+
     def __init__(
         self,
         place: str,
@@ -155,8 +165,7 @@ class Trials:
         self._place, self._table = place, Table(rows)
         self._columns: Mapping[str, str] = columns
         self._metrics = [*metrics]
-        self._findings, self._named = findings, named
-        self._worth = worth
+        self._findings, self._named, self._worth = findings, named, worth
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
@@ -196,6 +205,7 @@ class Trials:
             if self.conditions:
                 groups.update(zip(keys, names, strict=True))
 
+        self.compared = len(conditions) > 1  # whether conditions are ranked
         self._repeated = samples.again()  # with several rows
         # whether no question lacks a result: each has rows under each condition, and none says
         # which repetition
@@ -289,7 +299,7 @@ class Trials:
                     sample=self._name(key),
                     question=asked[0],
                     golden=asked[1],
-                    condition=name or "answers",
+                    condition=name or self.alone,
                     repetition=repetition,
                     reply=reply,
                     seconds=seconds,
@@ -561,9 +571,7 @@ class Trials:
         if column is None:
             return [""] * len(batch.numbers)
         texts = batch.texts(column, _text)
-        if is_status(column):
-            return [text if says_not_run(text) else "" for text in texts]
-        return ["" if says_no_error(text) else text for text in texts]
+        return [text if says_failed(column, text) else "" for text in texts]
 
     def _results(
         self, batch: Batch, texts: Mapping[str, Sequence[str]], wrong: dict[int, list[str]]
@@ -621,7 +629,7 @@ class Trials:
         numbers = [*map(self._worth.of if judges else score_in, values)]
         name = target.removeprefix("score.")
         for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
-            if judges and number in self._worth.no_score:
+            if judges and number in self._worth.no_score.get(name, ()):
                 numbers[at] = None
                 self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
             elif number is None and not self._worth.says_none(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
@@ -22,21 +22,26 @@ from karat.documents.columns import (
     cell,
     columns_of,
     is_empty,
+    leaves,
+    numbered_alike,
     paths_in,
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, attacked, doubts, markers, turned_round
+from karat.documents.doubts import Seen, attacked, doubts, turned_round
 from karat.documents.factors import sentence
 from karat.documents.names import (
+    Meaning,
     Role,
     holds_scores,
     is_measure,
     is_score_name,
+    is_success_only,
     lower_is_better,
     meanings,
     repeats,
     side_of,
+    tells_of_answers,
     with_role,
     word_set,
     words_of,
@@ -44,9 +49,14 @@ from karat.documents.names import (
 from karat.documents.results import (
     belongs_to,
     coded,
+    columns_like,
     compares,
+    in_words,
+    joining_id,
     like_scores,
     models_by_system,
+    only_counts,
+    pattern_of,
     score_columns,
     scores_by_system,
     systems_in,
@@ -58,10 +68,11 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import brief, some_of, text_of
+from karat.formats import brief, plural, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
+from karat_imports.importers._metrics import ask_directions, no_scores
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -124,8 +135,9 @@ class Csv:
         higher_is_better: list[str] = Field(
             default=[], description="metrics for which higher is better, whatever their names"
         )
-        no_score: list[float] = Field(
-            default=[], description="numbers that mean that there is no score, such as -1"
+        no_score: list[float] | None = Field(
+            default=None,
+            description="numbers that mean that there is no score, such as -1; []: none does",
         )
         words: dict[str, float | None] = Field(
             default={},
@@ -140,7 +152,9 @@ class Csv:
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
         )
-        sheet: str | None = Field(default=None, description="which sheet of a workbook")
+        sheet: str | None = Field(
+            default=None, description="which sheet of a workbook; `*`: all alike, each a condition"
+        )
 
     listed_as: ClassVar[str] = "csv"
 
@@ -197,6 +211,7 @@ class Csv:
             raise _instead(path, rows, error, self._options) from error
 
         _check_together(path, rows, chosen)
+        _leave_out_words(rows, chosen, findings, named={*self._options.map})
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
             compared = compares(columns)
@@ -226,6 +241,9 @@ class Csv:
         metrics = _metrics(chosen)
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
+        judged = [*of_file.items()]
+        for found in systems.values():
+            judged += [(name, columns[column]) for name, column in found.items()]
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -233,8 +251,11 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            worth=Worth(no_score=self._options.no_score, words=self._options.words),
+            worth=Worth(
+                no_score=no_scores(judged, self._options.no_score), words=self._options.words
+            ),
         )
+        trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
             _check_named(trials)
         by_name = self._found_by_name(chosen, trials)
@@ -258,7 +279,19 @@ class Csv:
         by_names = {metrics[name]: name for name in lower - by_word}
         for metrics_of_one in systems.values():
             by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
-        for text in self._doubted(seen, used, chosen, trials, by_names):
+        higher = {*metrics} - lower - {*self._options.higher_is_better}
+        attacks = [*attacked(seen, higher)]
+        turned = turned_round(seen, by_names)
+        if trials.compared:
+            vague = filter(is_success_only, higher if attacks else ())
+            of_unsure = dict.fromkeys(vague, "it may be an attack's")
+            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
+            ask_directions(
+                {name: columns.get(at) for name, at in metrics.items()},
+                of_unsure,
+                decided={*self._options.lower_is_better, *self._options.higher_is_better},
+            )
+        for text in chain(turned.values(), attacks, self._doubted(seen, used, chosen, trials)):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -300,17 +333,21 @@ class Csv:
         used: Collection[str],
         chosen: Mapping[str, str],
         trials: Trials,
-        lower: Mapping[str, str],
     ) -> Iterator[str]:
-        """What is not read, or not certain. `lower`: columns of metrics that are better when lower
-        by their names → metric.
-        """
+        """What is not read, or not certain."""
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
-        yield from turned_round(seen, lower)
-        yield from markers(seen, known=self._options.no_score)
-        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
-        yield from attacked(seen, {*_metrics(chosen)} - decided - {*lower.values()})
+        question, name = chosen.get("question", ""), chosen.get("id", "")
+        if question in seen.columns and name in trials.ids and not trials.conditions:
+            asked = [*filter(None, seen.texts(question))]
+            again = len(asked) - len({*asked})
+            if again and len({*seen.texts(name)}) == len(seen.rows):
+                yield (
+                    f"{plural(again, 'row repeats', 'rows repeat')} the question of an earlier row "
+                    f"under another '{name}': each is taken as a question of its own; if they are "
+                    f"repetitions, --map id={quote(question)}"
+                )
+
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"
@@ -365,11 +402,11 @@ class Csv:
         """
         mapped = self._options.map
         _check_map(path, mapped, columns)
-        for column in self._options.answers:
-            _check_map(path, {"answer": column}, columns)
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
-            named["answer"] = tuple(self._options.answers)
+            named["answer"] = tuple(columns_like(self._options.answers, columns))
+            for column in named["answer"]:
+                _check_map(path, {"answer": column}, columns)
         targets = {*_TARGETS} - {*_ROLES}
         targets |= {name for name in columns if name.startswith(("score.", "reason."))}
         chosen = {name: name for name in columns if name in targets} | mapped
@@ -385,11 +422,7 @@ class Csv:
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            named_enough = {"id", "question"} & {*mapped} and _is_result([*mapped, *named])
-            if not named_enough:
-                raise _undecided(path, columns, result, named, mapped)
-            agreed = [reading for reading in result.readings if _says(reading, named)]
-            result = agreed[0] if agreed else Reading(roles=named)
+            result = _decided(path, columns, result, named, mapped)
 
         found = {}
         for target, column in _found(result, columns).items():
@@ -409,7 +442,9 @@ class Csv:
                 del found[name]
         if len(result.roles.get("answer", ())) > 1:
             answers = result.roles["answer"]
-            names = systems_in(columns, answers) or {path: words_of(path) for path in answers}
+            names = systems_in(columns, answers)
+            if len(names) < len(answers):
+                names = {path: words_of(path) for path in answers}
             systems = scores_by_system(names, columns, file=path.stem)
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
@@ -427,6 +462,47 @@ class Csv:
         return found | chosen, systems
 
 
+def _decided(
+    path: Path,
+    columns: Mapping[str, Column],
+    result: Undecided,
+    named: Mapping[Role, tuple[str, ...]],
+    mapped: Mapping[str, str],
+) -> Reading:
+    """The reading that the user has named. Raises BadOption if that does not say enough."""
+    agreed = [reading for reading in result.readings if _says(reading, named)]
+    named_enough = {"id", "question"} & {*mapped} or agreed or not result.readings
+    if not (named_enough and _is_result([*mapped, *named])):
+        raise _undecided(path, columns, result, named, mapped)
+    if agreed:
+        return agreed[0]
+    roles = dict(named)
+    identifying = joining_id(columns)
+    if not {"id", "question"} & {*named} and identifying is not None:
+        roles["id"] = (identifying,)
+    return Reading(roles=roles)
+
+
+def _leave_out_words(
+    rows: Rows, chosen: dict[str, str], findings: Findings, *, named: Collection[str]
+) -> None:
+    """Takes away golden answers, by a name that may mean others, that say in words what the answers
+    say in numbers.
+    """
+    golden, answer = chosen.get("golden"), chosen.get("answer")
+    if golden is None or answer is None or "golden" in named:
+        return
+    if Meaning("golden") in meanings(golden):
+        return
+    said = in_words([row for _, row in islice(rows.rows, LOOKED_AT)], answer, golden)
+    if said is not None:
+        del chosen["golden"]
+        findings.note(
+            f"'{golden}' is '{answer}' in words ({said}), and no golden answer; if it is one, "
+            f"--map golden={quote(golden)}"
+        )
+
+
 def _systems_said(
     systems: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
@@ -435,7 +511,9 @@ def _systems_said(
     answered: bool,
 ) -> Iterator[str]:
     """Which columns are read as several systems, or repetitions, and as the scores of each."""
-    part = "repetition" if "repetition" in table.columns else "condition"
+    part = "repetition" if "condition" not in table.columns else "condition"
+    if table.runs:
+        part = "repetition of the system that its name begins with"
     named = f", named by {_listed([*models.values()])}" if models else ""
     parted = "each column of answers" if answered else "each system in the names of scores"
     yield f"{parted} is a {part}{named}: {_listed([*systems])}"
@@ -471,6 +549,9 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
             found[target] = paths[0]
 
     scores = reading.roles.get("score", ())
+    shares = [path for path in scores if not only_counts(columns[path])]
+    if shares or "answer" in found:
+        scores = tuple(shares)
     names = []  # `scores.tone` and `metrics.tone.score` are `tone`
     for path in scores:
         short = path.removeprefix("scores.").removeprefix("metrics.")
@@ -540,6 +621,9 @@ def _unsaid(
     for path, column in columns.items():
         words = sorted(column.values)
         judges = _judges(column) and is_score_name(path)
+        if path not in used and is_score_name(path) and only_counts(column):
+            option = f"--map {quote(f'score.{path}={path}')}"
+            yield f"'{path}' holds counts: no score; if it is one, {option}"
         if path not in used and (judges or _may_judge(column)):
             in_words.add(path)
             option = f"--map {quote(f'score.{path}={path}')} {_worth(column)}"
@@ -571,7 +655,10 @@ def _unsaid(
             left.append(path)
 
     if left:
-        yield f"not used: {some_of(left, most=_MOST_NAMED)}"
+        if len(left) > _MOST_NAMED:  # those that may have a role first, of which none is hidden
+            left.sort(key=lambda path: not tells_of_answers(path))
+        telling = sum(map(tells_of_answers, left))
+        yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
     judging = like_scores(columns, left, [path for path in used if path in columns])
     if judging:
         maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
@@ -681,15 +768,21 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     message = str(error).removeprefix(f"{error.option}: ")
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     ids = [f"--map {quote(f'id={column}')} " for column in with_role(first[0], "id")[:1]]
-    for number, text, values in coded(first, columns_of(first)):
+    columns = columns_of(first)
+    for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"
             message += (
                 f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
                 f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
             )
-    message = "\n  ".join([message, *rows.notes])
-    return BadOption(error.option, message)
+    lines = [message, *rows.notes]
+    if error.option == "--map" and "(columns: " not in message:
+        roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))
+        lines.append(
+            f"or name the columns: {roles} (columns: {_listed(leaves(columns), most=_ALL)})"
+        )
+    return BadOption(error.option, "\n  ".join(lines))
 
 
 def _can_be_read_as_chats(path: Path) -> bool:
@@ -747,7 +840,6 @@ def _no_results(
     """Why nothing can be imported: what the file holds instead, or what has to be said. `known`:
     targets that have a column.
     """
-    listed = f"(columns: {_listed(paths_in(columns))})"
     asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
     judged = bool(score_columns(columns))
     if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
@@ -755,9 +847,12 @@ def _no_results(
             f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
         ]
         none = "no column is an answer or a score by its name"
-        say = f"{none}: say which column is the answer or a score {listed}"
+        say = f"{none}: say which column is the answer or a score"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
+        items = numbered_alike(_unnamed_numbers(result, columns))
+        if items:
+            say += f"\n  {_listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = []
         for name in columns:
@@ -771,7 +866,7 @@ def _no_results(
             )
         return BadOption("--map", say)
 
-    say = f"say which column is the sample's id or its question {listed}"
+    say = "say which column is the sample's id or its question"
     if judged:
         return BadOption(
             "--map",
@@ -792,6 +887,7 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     found = []
     for name in paths_in(columns):
         free = name not in used and not is_measure(words_of(name)) and not repeats(name)
+        free = free and not _SUMMED_UP & {*words_of(name)}
         if free and columns[name].is_scored and not columns[name].is_constant:
             found.append(name)
 
@@ -821,8 +917,12 @@ def _readings(
                 if target.startswith("score."):
                     targets.setdefault(target, column)
 
+        answers = reading.roles.get("answer", ())
+        pattern = pattern_of(answers, columns) if len(answers) > _MANY_ANSWERS else None
+        if pattern is not None:
+            targets["answer"], answers = pattern, ()
         pairs = [*targets.items()]
-        pairs += [("answer", path) for path in reading.roles.get("answer", ())[1:]]
+        pairs += [("answer", path) for path in answers[1:]]
         options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
         if options:
             lines.append(f"  {' '.join(options)}")
@@ -837,11 +937,15 @@ _NO_VERDICT = word_set(
     unparsable missing refused abstain abstained pending not"""
 )
 """Words for an answer that could not be judged."""
+_SUMMED_UP = word_set("average avg mean sum lr decay epsilon momentum dropout")
+"""Words of what sums up the numbers beside it, or sets how a program ran."""
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
+_ALL = 50  # columns to choose from
+_MANY_ANSWERS = 3  # columns of answers that are named one by one
 _FEW_WORDS = 6  # of which a verdict is one
 _MOST_WORDS = 12  # that are asked about
 
 
-def _listed(columns: Sequence[str]) -> str:
-    return some_of(columns, most=12) or "none"
+def _listed(columns: Sequence[str], *, most: int = _MOST_NAMED) -> str:
+    return some_of(columns, most=most) or "none"

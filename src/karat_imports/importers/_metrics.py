@@ -1,0 +1,84 @@
+"""What the scores of a table mean: which numbers say that there is none, and which way they count.
+
+Both are asked for where neither names nor values decide it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from shlex import quote
+
+from karat.documents.columns import Column
+from karat.documents.doubts import marker_in
+from karat.documents.names import is_score_of_bad, lower_is_better
+from karat.errors import BadOption
+from karat.formats import brief
+
+
+def no_scores(
+    judged: Iterable[tuple[str, Column]], wanted: Collection[float] | None
+) -> dict[str, Collection[float]]:
+    """Metric → the numbers that mean that there is no score: those `wanted`, or those that are on
+    no scale of the others. Raises BadOption for those that may be scores.
+    """
+    found: dict[str, Collection[float]] = {}
+    unsure: dict[str, float] = {}
+    for name, column in judged:
+        marked = marker_in(column)
+        if wanted is not None:
+            found[name] = wanted
+        elif marked is not None and marked[1]:
+            found[name] = {*found.get(name, ()), marked[0]}
+        elif marked is not None:
+            unsure[column.path] = marked[0]
+
+    if not unsure:
+        return found
+    known = {*unsure.values()}
+    for numbers in found.values():
+        known.update(numbers)
+    shown = "; ".join(f"'{path}' {brief(number)}" for path, number in unsure.items())
+    listed = ", ".join(map(brief, sorted(known)))
+    raise BadOption(
+        "--set no_score",
+        f"some rows have a number below all others, which is a score or means that there is none "
+        f"({shown}); say which:\n  --set {quote(f'no_score=[{listed}]')}\n  "
+        f"--set {quote('no_score=[]')}",
+    )
+
+
+def ask_directions(
+    metrics: Mapping[str, Column | None], reasons: Mapping[str, str], *, decided: Collection[str]
+) -> None:
+    """Raises BadOption with all metrics that rank conditions and whose direction is not certain, by
+    their names or for these reasons. `decided`: those whose direction the user has set.
+    """
+    unsure = []
+    proposed: dict[str, list[str]] = {"higher": [], "lower": []}
+    for name, column in metrics.items():
+        lower = lower_is_better(name)
+        said = column is not None and column.is_judgement
+        of_object = column is not None and column.path.endswith(".score")
+        by_name = not is_score_of_bad(name) and (lower is not None or of_object)
+        if name in decided or said or (by_name and name not in reasons):
+            continue
+        reason = f": {reasons[name]}" if name in reasons else ""
+        unsure.append(f"'{name}'{reason}")
+        turned = bool(lower) == (name in reasons)
+        proposed["higher" if turned else "lower"].append(name)
+
+    if not unsure:
+        return
+    options = []
+    for direction, names in proposed.items():
+        if names:
+            listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
+            options.append(f"--set {quote(f'{direction}_is_better=[{listed}]')}")
+
+    raise BadOption(
+        "--set",
+        f"conditions are ranked by scores of which it is not certain whether more or less is "
+        f"better ({', '.join(unsure)}): put each into its list, higher_is_better or "
+        f"lower_is_better, such as\n  {' '.join(options)}",
+    )

@@ -341,6 +341,20 @@ def _write(
     return RunFolder(final, info), writer.counts
 
 
+def no_answer(trial: str, sample: str, condition: str, repetition: int) -> Failure:
+    """The end of a trial whose question is in the files, and no answer to it."""
+    return Failure(
+        trial=trial,
+        stage="agent",
+        cls="agent",
+        kind="NoAnswer",
+        message="the files have no answer",
+        sample=sample,
+        condition=condition,
+        repetition=repetition,
+    )
+
+
 class _Writer:
     """What is known about a run so far; trials are streamed, not kept."""
 
@@ -612,18 +626,7 @@ class _Writer:
 
         if reply is None:
             self.counts["not run"] += 1
-            self._unanswered.append(
-                Failure(
-                    trial=name,
-                    stage="agent",
-                    cls="agent",
-                    kind="NoAnswer",
-                    message="the files have no answer",
-                    sample=sample.id,
-                    condition=at,
-                    repetition=repetition,
-                )
-            )
+            self._unanswered.append(no_answer(name, sample.id, at, repetition))
             return
 
         yield Answer(

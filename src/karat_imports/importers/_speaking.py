@@ -183,7 +183,7 @@ def _spoken(
             spoken = {"role": sides[who], NAME: who, "content": str(said)}
             found.add(number, {**beside, "messages": [spoken]})
     if others:
-        found.notes.append(f"not read: {sum(others.values()):,} rows of {_named(others)}")
+        found.notes.append(f"not read: {plural(sum(others.values()), 'row')} of {_named(others)}")
     return Said(found, tuple(agent) if agent else None, False)
 
 

@@ -82,8 +82,8 @@ def test_what_is_actual_is_the_answer_beside_what_is_expected(tmp_path: Path) ->
 
 
 def test_a_target_is_no_answer_of_a_second_system(tmp_path: Path) -> None:
-    table = rows(question=TEXTS, target_output=TEXTS, model_output=TEXTS[::-1])
-    assert "golden=target_output, answer=model_output" in run(tmp_path, table)[1]
+    table = rows(model_input=TEXTS, target_output=TEXTS, model_output=TEXTS[::-1])
+    assert "question=model_input, golden=target_output, answer=model_output" in run(tmp_path, table)[1]
 
 
 def test_labels_called_as_the_expected_one_are_each_a_system(tmp_path: Path) -> None:

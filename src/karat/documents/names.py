@@ -163,7 +163,8 @@ _EXACT: dict[Role, str] = {
     "question": """question query prompt prompts input inputs userinput userquery userquestion
         userprompt usermessage instruction instructions problem problemstatement testinput
         inputtext inputprompt inputquestion q queries questions utterance questiontext
-        queryText querytext prompttext testquestion testquery taskprompt testcaseinput""",
+        queryText querytext modelinput agentinput llminput prompttext testquestion testquery
+        taskprompt testcaseinput""",
     "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
         groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers

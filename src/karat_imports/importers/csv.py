@@ -27,14 +27,13 @@ from karat.documents.columns import (
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, attacked, doubts, turned_round
+from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Role,
     holds_scores,
     is_measure,
     is_score_name,
-    is_success_only,
     lower_is_better,
     meanings,
     repeats,
@@ -66,7 +65,7 @@ from karat.formats import brief, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
-from karat_imports.importers._metrics import ask_directions, no_scores
+from karat_imports.importers._metrics import doubted_directions, no_scores
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -235,6 +234,7 @@ class Csv:
         judged = [*of_file.items()]
         for found in systems.values():
             judged += [(name, columns[column]) for name, column in found.items()]
+        without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -242,19 +242,14 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            worth=Worth(
-                no_score=no_scores(judged, self._options.no_score), words=self._options.words
-            ),
+            worth=Worth(no_score=without, words=self._options.words),
         )
         if self._options.unnamed is None:
             _check_named(trials)
-        by_name = self._found_by_name(chosen, trials)
-        if by_name:
+        if by_name := self._found_by_name(chosen, trials):
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
-        of_systems = {*systems, *models, *models.values()}
-        for found in systems.values():
-            of_systems |= {*found.values()}
+        of_systems = {*systems, *models, *models.values(), *(column.path for _, column in judged)}
         used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
@@ -265,23 +260,8 @@ class Csv:
             columns=columns,
             roles=_roles(chosen, columns, [*systems]),
         )
-        by_word = {*self._options.lower_is_better}
-        by_names = {metrics[name]: name for name in lower - by_word}
-        for metrics_of_one in systems.values():
-            by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
-        higher = {*metrics} - lower - {*self._options.higher_is_better}
-        attacks = [*attacked(seen, higher)]
-        turned = turned_round(seen, by_names)
-        if trials.compared:
-            vague = filter(is_success_only, higher if attacks else ())
-            of_unsure = dict.fromkeys(vague, "it may be an attack's")
-            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
-            ask_directions(
-                {name: columns.get(at) for name, at in metrics.items()},
-                of_unsure,
-                decided={*self._options.lower_is_better, *self._options.higher_is_better},
-            )
-        for text in [*turned.values(), *attacks]:
+        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
+        for text in doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared):
             findings.note(text)
         for text in self._doubted(seen, used, chosen, trials):
             findings.note(text)
@@ -802,7 +782,8 @@ def _no_results(
             )
         return BadOption("--map", say)
 
-    say = f"say which column is the sample's id or its question {listed}"
+    say = f"say which column is the sample's id or its question {listed}: --map id=COLUMN or --map "
+    say += "question=COLUMN"
     if judged:
         return BadOption(
             "--map",

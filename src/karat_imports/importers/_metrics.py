@@ -6,12 +6,12 @@ Both are asked for where neither names nor values decide it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from shlex import quote
 
 from karat.documents.columns import Column
-from karat.documents.doubts import marker_in
-from karat.documents.names import is_score_of_bad, lower_is_better
+from karat.documents.doubts import Seen, attacked, marker_in, turned_round
+from karat.documents.names import is_score_of_bad, is_success_only, lower_is_better
 from karat.errors import BadOption
 from karat.formats import brief
 
@@ -48,8 +48,40 @@ def no_scores(
     )
 
 
+def doubted_directions(
+    seen: Seen,
+    judged: Sequence[tuple[str, Column]],
+    lower: Collection[str],
+    *,
+    decided: Collection[str],
+    rank: bool,
+) -> list[str]:
+    """What speaks against the directions of metrics, in sentences. Raises BadOption for those that
+    are not certain if they `rank` conditions.
+
+    `judged`: metrics with their columns. `lower`: those that are better when lower. `decided`:
+    those whose direction the user has set.
+    """
+    by_name = {}
+    higher = set()
+    for name, column in judged:
+        if name in lower and name not in decided:
+            by_name[column.path] = name
+        elif name not in decided:
+            higher.add(name)
+
+    attacks = [*attacked(seen, higher)]
+    turned = turned_round(seen, by_name)
+    if rank:
+        vague = filter(is_success_only, higher if attacks else ())
+        reasons = dict.fromkeys(vague, "it may be an attack's")
+        reasons |= dict.fromkeys(turned, "a high one goes with high others")
+        ask_directions(dict(judged), reasons, decided=decided)
+    return [*turned.values(), *attacks]
+
+
 def ask_directions(
-    metrics: Mapping[str, Column | None], reasons: Mapping[str, str], *, decided: Collection[str]
+    metrics: Mapping[str, Column], reasons: Mapping[str, str], *, decided: Collection[str]
 ) -> None:
     """Raises BadOption with all metrics that rank conditions and whose direction is not certain, by
     their names or for these reasons. `decided`: those whose direction the user has set.
@@ -58,10 +90,9 @@ def ask_directions(
     proposed: dict[str, list[str]] = {"higher": [], "lower": []}
     for name, column in metrics.items():
         lower = lower_is_better(name)
-        said = column is not None and column.is_judgement
-        of_object = column is not None and column.path.endswith(".score")
+        of_object = column.path.endswith(".score")
         by_name = not is_score_of_bad(name) and (lower is not None or of_object)
-        if name in decided or said or (by_name and name not in reasons):
+        if name in decided or column.is_judgement or (by_name and name not in reasons):
             continue
         reason = f": {reasons[name]}" if name in reasons else ""
         unsure.append(f"'{name}'{reason}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
@@ -28,7 +28,7 @@ from karat.documents.columns import (
     score_in,
     without_point,
 )
-from karat.documents.doubts import Seen, attacked, doubts, turned_round
+from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import sentence
 from karat.documents.names import (
     Meaning,
@@ -36,7 +36,6 @@ from karat.documents.names import (
     holds_scores,
     is_measure,
     is_score_name,
-    is_success_only,
     lower_is_better,
     meanings,
     repeats,
@@ -72,7 +71,7 @@ from karat.formats import brief, plural, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
-from karat_imports.importers._metrics import ask_directions, no_scores
+from karat_imports.importers._metrics import doubted_directions, no_scores
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -244,6 +243,7 @@ class Csv:
         judged = [*of_file.items()]
         for found in systems.values():
             judged += [(name, columns[column]) for name, column in found.items()]
+        without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -251,20 +251,15 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            worth=Worth(
-                no_score=no_scores(judged, self._options.no_score), words=self._options.words
-            ),
+            worth=Worth(no_score=without, words=self._options.words),
         )
         trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
             _check_named(trials)
-        by_name = self._found_by_name(chosen, trials)
-        if by_name:
+        if by_name := self._found_by_name(chosen, trials):
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
-        of_systems = {*systems, *models, *models.values()}
-        for found in systems.values():
-            of_systems |= {*found.values()}
+        of_systems = {*systems, *models, *models.values(), *(column.path for _, column in judged)}
         used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
@@ -275,23 +270,10 @@ class Csv:
             columns=columns,
             roles=_roles(chosen, columns, [*systems]),
         )
-        by_word = {*self._options.lower_is_better}
-        by_names = {metrics[name]: name for name in lower - by_word}
-        for metrics_of_one in systems.values():
-            by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
-        higher = {*metrics} - lower - {*self._options.higher_is_better}
-        attacks = [*attacked(seen, higher)]
-        turned = turned_round(seen, by_names)
-        if trials.compared:
-            vague = filter(is_success_only, higher if attacks else ())
-            of_unsure = dict.fromkeys(vague, "it may be an attack's")
-            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
-            ask_directions(
-                {name: columns.get(at) for name, at in metrics.items()},
-                of_unsure,
-                decided={*self._options.lower_is_better, *self._options.higher_is_better},
-            )
-        for text in chain(turned.values(), attacks, self._doubted(seen, used, chosen, trials)):
+        decided = {*self._options.lower_is_better, *self._options.higher_is_better}
+        for text in doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared):
+            findings.note(text)
+        for text in self._doubted(seen, used, chosen, trials):
             findings.note(text)
         return ImportedRun(
             name=title(path),

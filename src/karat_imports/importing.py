@@ -117,7 +117,7 @@ def import_results(
             if target == "answer":
                 answers.append(column)
 
-        if len(answers) > 1:  # each of a system
+        if len(answers) > 1 or any("*" in column for column in answers):  # each of a system
             options["answers"] = answers
             pairs = [pair for pair in pairs if pair[0] != "answer"]
         if len({target for target, _, _ in pairs}) < len(pairs):

@@ -294,3 +294,22 @@ def test_a_chat_ends_with_a_reply_after_others():
 def test_the_keys_of_a_message(message, keys, anybody):
     assert speaker_and_text(message) == keys
     assert any_speaker_and_text(message) == anybody
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [
+        ("question", "提示词 文案 質問文 입력 프롬프트 entrada Eingabe entrée промпт masukan girdi"),
+        ("golden", "标准答案 真实标签 金标准 正解 모범답안 respuesta_esperada gabarito Musterantwort réponse_attendue"),
+        (
+            "answer",
+            "模型回答 生成回答 実際の回答 실제답변 respuesta_generada réponse_générée ответ_модели jawaban_model",
+        ),
+        ("score", "完全匹配 人工评分 総合評価 평가점수 puntuación pontuação acerto Bewertung évaluation балл nilai"),
+        ("model", "模型名称 モデル名 모델명 nombre_modelo nome_modelo Modellname nom_modèle model_adı nama_model"),
+        ("condition", "方法 手法 방법 método estratégia Methode stratégie метод metode yöntem 实验条件 配置"),
+    ],
+)
+def test_plain_names_of_other_languages_are_known(role, names):
+    unknown = [name for name in names.split() if role not in {meaning.role for meaning in meanings(name)}]
+    assert not unknown

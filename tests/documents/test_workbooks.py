@@ -243,6 +243,29 @@ def test_sheets_with_one_header_and_other_questions_are_read_together(tmp_path):
     assert read_rows(path).notes == ["rows: the sheets 'S1', 'S2', named in the column 'sheet'"]
 
 
+def test_sheets_of_results_with_the_same_questions_are_conditions(tmp_path):
+    header = ["question", "output"]
+    path = workbook(tmp_path / "r.xlsx", [header, ["a", "b"]], [header, ["a", "c"]])
+    assert rows_of(path, results=True) == [
+        (2, {"condition": "S1", "question": "a", "output": "b"}),
+        (4, {"condition": "S2", "question": "a", "output": "c"}),
+    ]
+
+
+def test_sheets_of_results_with_one_header_can_be_read_together(tmp_path):
+    path = workbook(tmp_path / "r.xlsx", [["who", "mark"], ["a", 1]], [["who", "mark"], ["a", 2]], [["note"], ["x"]])
+    assert faults_of(path, results=True) == [
+        (
+            "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2', 'S3' (of answers to score, save one "
+            "sheet as a CSV file); '*' reads those with the same columns, each as a condition"
+        )
+    ]
+    assert rows_of(path, results=True, sheet="*") == [
+        (2, {"condition": "S1", "who": "a", "mark": 1}),
+        (4, {"condition": "S2", "who": "a", "mark": 2}),
+    ]
+
+
 def test_empty_sheets_and_those_without_questions_are_no_choice(tmp_path):
     asked = [HEADER, ["a", "b", 1]]
     path = workbook(tmp_path / "q.xlsx", [["made", "by"], ["Ann", 1]], asked, [])

@@ -26,12 +26,12 @@ from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.documents.answers import condition_columns, sample_columns, usual_id, whole_id
 from karat.documents.batches import Table
-from karat.documents.columns import LOOKED_AT, Column, Row, columns_of, paths_in
+from karat.documents.columns import LOOKED_AT, Column, Row, columns_of, leaves
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
-from karat.documents.results import score_columns
+from karat.documents.results import columns_like, pattern_of, score_columns
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import examples
@@ -400,8 +400,9 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         "answer": answers.answer,
     }
     for role, given in options.items():
-        paths = (given,) if isinstance(given, str) else given
-        for path in paths or ():
+        paths = (given,) if isinstance(given, str) else given or ()
+        paths = tuple(columns_like(paths, columns))
+        for path in paths:
             if path not in columns:
                 raise BadOption(
                     f"--{role}", f"{file} has no column '{path}'{did_you_mean(path, [*columns])}"
@@ -414,25 +415,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         _refuse_folded(rows, columns)
     result = _assigned(file, columns, named)
     if isinstance(result, Undecided):
-        lines = []
-        for reading in result.readings:
-            flags = []
-            for role in _NEEDED:
-                flags += [f"--{role} {quote(path)}" for path in reading.roles.get(role, ())]
-            if flags:
-                lines.append(f"  {' '.join(flags)}")
-
-        if lines:
-            first = f"the columns of {file} can be read in several ways; say one:"
-            choices = "\n".join([first, *lines, *examples(result, columns)])
-        else:
-            listed = some_of(paths_in(columns), most=12) or "none"
-            choices = (
-                f"say which columns of {file} hold the question, the golden answer and the answer "
-                f"(it has: {listed}); if the questions and golden answers are in another file, "
-                f"name it with --dataset"
-            )
-
+        choices = _choices(file, columns, result)
         open_roles = []
         for role in _NEEDED:
             different = {reading.roles.get(role, ()) for reading in result.readings}
@@ -450,7 +433,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     for role, what in _NEEDED.items():
         paths = roles.get(role, ())
         if not paths:
-            listed = some_of(paths_in(columns), most=12) or "none"
+            listed = some_of(leaves(columns), most=_MOST_NAMED) or "none"
             raise BadOption(
                 f"--{role}",
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
@@ -480,6 +463,32 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         "answer": roles["answer"],
     }
     return type(answers)(**vars(answers) | chosen)
+
+
+def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> str:
+    """The readings to choose from, as options; what is to be said, if there are none."""
+    lines = []
+    for reading in result.readings:
+        flags = []
+        for role in _NEEDED:
+            paths = reading.roles.get(role, ())
+            if len(paths) > _NAMED_ALONE:
+                pattern = pattern_of(paths, columns)
+                paths = paths if pattern is None else (pattern,)
+            flags += [f"--{role} {quote(path)}" for path in paths]
+        if flags:
+            lines.append(f"  {' '.join(flags)}")
+
+    listed = some_of(leaves(columns), most=_MOST_NAMED) or "none"
+    if lines:
+        first = f"the columns of {file} can be read in several ways; say one:"
+        last = f"or name others: --question … --golden … --answer … (columns: {listed})"
+        return "\n".join([first, *lines, *examples(result, columns), last])
+    return (
+        f"say which columns of {file} hold the question, the golden answer and the answer "
+        f"(it has: {listed}); if the questions and golden answers are in another file, "
+        f"name it with --dataset"
+    )
 
 
 def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
@@ -606,7 +615,7 @@ def _grouping_columns(
     return dataset, agent
 
 
-_MOST_NAMED = 50
+_MOST_NAMED, _NAMED_ALONE = 50, 3
 """Faults listed per kind; all are counted."""
 
 _OF_SAMPLES = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
 from karat.documents.names import (
     DECIDED,
+    Meaning,
     holds_scores,
     is_gold,
     joined,
@@ -17,8 +19,11 @@ from karat.documents.names import (
 )
 from karat.documents.results import (
     OF_JUDGES,
+    belongs_to,
     ended_in_words,
+    likewise_named,
     names_system,
+    numbered_runs,
     repeats_scores,
     same_classes,
     systems_in,
@@ -107,6 +112,36 @@ def answers_in_results(
     if said:
         return [{**golden, "answer": paths} for golden in goldens for paths in said]
     return _without_answer(file, goldens, exact, shapes)
+
+
+def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Taken]:
+    """The options, and before them one with all columns of answers that are called alike, each of
+    which is a condition, or a run of one.
+    """
+    if "answer" in file.named or not options:
+        return options
+    single = []
+    for option in options:
+        if len(option.get("answer", ())) == 1:
+            single += [path for path in option["answer"] if path not in single]
+
+    texts = [path for path in file.free if file.free[path].is_text or file.free[path].numbers]
+    numbered = []
+    for path in texts:
+        strong = {meaning.role for meaning in file.meanings[path] if not meaning.weak}
+        if re.search(r"\d$", path) and not strong - {"answer"}:
+            numbered.append(path)
+
+    runs = [*numbered_runs(numbered)]
+    alike = runs
+    if single and not {*runs} & {*single}:
+        alike = likewise_named(single)
+        systems = {path: words_of(path) for path in alike}
+        if any(belongs_to(path, systems) is None for path in shapes.get("score", ())):
+            return options  # a score of the row judges one of them
+    if not alike or not single:
+        return options
+    return [{**options[0], "answer": tuple(alike)}, *options]
 
 
 def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
@@ -273,7 +308,8 @@ def _said(
     """What may be the agent's answer: several columns together if each is a system's."""
     candidates = []
     for path in file.free:
-        if file.holds_answer(path) and not holds_scores(path):
+        right = Meaning("golden") in file.meanings[path]
+        if file.holds_answer(path) and not holds_scores(path) and not right:
             candidates.append(path)
     systems = systems_in(file.free, candidates)
     # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's

@@ -35,11 +35,18 @@ _LABEL = re.compile(r"\S{1,24}")
 FOUND_IN = ("sheet", "list")
 """Columns that say in which part of a file a row was found."""
 _RARE = frozenset({"error", "stop_reason"})
-_RIGHT = word_set("expected true correct gold golden reference target")
+_RIGHT = word_set(
+    "expected true correct gold golden reference ref target groundtruth real actual label"
+)
 _READ = word_set("parsed extracted")
 _NUMBERED = word_set("reference ref")
 """Names of golden answers, and of numbers by which a question is referred to."""
-_DONE = word_set("actual predicted pred got observed generated") | _READ
+_DONE = _READ | word_set(
+    """actual predicted pred prediction got observed generated model output agent system llm
+    response"""
+)
+_SAID_FIRST = word_set("model output agent system llm response label")
+"""Those of these words that say so at the beginning of a name alone: `model_output`."""
 _NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
@@ -186,14 +193,27 @@ class Candidates:
         """
         right: dict[tuple[str, ...], str] = {}
         done: dict[tuple[str, ...], str] = {}
+        both_ways: dict[tuple[str, ...], str] = {}  # `actual`: the agent's beside `expected`
         for path in self.free:
-            first, *rest = words_of(path) or ("",)
-            if not rest or _NO_ANSWERS & {*rest} or not self.holds_answer(path):
+            words = words_of(path)
+            if len(words) < 2 or _NO_ANSWERS & {*words} or not self.holds_answer(path):
                 continue
-            if first in _RIGHT:
-                right[tuple(rest)] = path
-            elif first in _DONE:
-                done[tuple(rest)] = path
+            ends = [(words[0], words[1:])]
+            if words[-1] not in _SAID_FIRST:
+                ends.append((words[-1], words[:-1]))
+            for word, rest in ends:
+                if word in _RIGHT & _DONE:
+                    both_ways.setdefault(rest, path)
+                elif word in _RIGHT:
+                    right.setdefault(rest, path)
+                elif word in _DONE:
+                    done.setdefault(rest, path)
+
+        for rest, path in both_ways.items():
+            if rest in right:
+                done[rest] = path
+            elif rest in done:
+                right[rest] = path
 
         for words, path in right.items():  # `target_summary`, and `generated_summary_a` and `_b`
             if sum(other[: len(words)] == words != other for other in done) > 1:
@@ -202,7 +222,7 @@ class Candidates:
         outer = {*outermost(right[rest] for rest in right if rest in done)}
         both = [rest for rest in right if right[rest] in outer]
         others = {path for path in self.strong("answer") if self.holds_answer(path)}
-        others -= {done[rest] for rest in both}
+        others -= {path for rest in both for path in (right[rest], done[rest])}
         # what was read from an answer in words is the answer to compare
         read = [rest for rest in both if words_of(done[rest])[0] in _READ]
         if len(both) == 1 and (not others or read):

@@ -371,6 +371,17 @@ def paths_in(columns: Iterable[str]) -> list[str]:
     return [path for path in columns if "." not in without_point(path)]
 
 
+def leaves(columns: Iterable[str]) -> list[str]:
+    """The columns without the objects around them."""
+    paths = [*columns]
+    around = set()
+    for path in paths:
+        parts = path.split(".")
+        around |= {".".join(parts[:end]) for end in range(1, len(parts))}
+
+    return [path for path in paths if path not in around]
+
+
 def without_number(path: str) -> str:
     """The path without a number at its end, and without case."""
     return re.sub(r"[\s_-]*\d+$", "", path).casefold()

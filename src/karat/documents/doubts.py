@@ -287,9 +287,13 @@ def _codes(seen: Seen) -> Iterator[str]:
 
 
 def _equals(seen: Seen) -> Iterator[str]:
-    """Question, golden answer and answers that are the same text."""
+    """Question, golden answer and answers that are the same text but for white space."""
     columns = [*seen.all("question")[:1], *seen.all("golden")[:1], *seen.all("answer")]
-    texts = {column.path: [*map(str.casefold, seen.texts(column.path))] for column in columns}
+    texts: dict[str, list[str]] = {}
+    for column in columns:
+        said = seen.texts(column.path)
+        texts[column.path] = ["".join(text.casefold().split()) for text in said]
+
     for first, second in combinations(texts, 2):
         pairs = [*filter(all, zip(texts[first], texts[second], strict=True))]
         if len(pairs) < _FEWEST or len({*pairs}) == 1:

@@ -11,15 +11,18 @@ _WORDS = re.compile(
 )
 """Signs of vowels in India and Thailand are no letters to Python, but parts of words."""
 _IN_OTHER_LANGUAGES = {
-    "question": """pergunta questão questao pregunta enunciado frage domanda quesito vraag fråga
-        вопрос питання soru pytanie otázka întrebare ερώτηση pertanyaan câuhỏi cauhoi 问题 問題 题目
-        提问 質問 질문 질의 문제 문항 سؤال السؤال سوال प्रश्न คำถาม שאלה""",
+    "question": """pergunta questão questao pregunta enunciado frage domanda quesito vraag
+        fråga вопрос питання soru pytanie otázka întrebare ερώτηση pertanyaan câuhỏi cauhoi 问题
+        問題
+        题目 提问 質問 질문 질의 문제 문항 سؤال السؤال سوال प्रश्न คำถาม שאלה fragestellung""",
     "query": "consulta requête anfrage sorgu запрос zapytanie 查询",
     "answer": """resposta respuesta antwort antworten reponse réponse risposta antwoord svar ответ
         ответы відповідь cevap cevabı cevabi yanıt yanit yanıtı yaniti odpowiedź odpowiedz odpověď
         răspuns raspuns απάντηση jawaban trảlời traloi câutrảlời cautraloi 答案 回答 答え 답변 대답
         응답 답 回复 应答 جواب إجابة الإجابة اجابة الاجابة پاسخ उत्तर जवाब คำตอบ תשובה""",
-    "output": "saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력",
+    "output": """saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력 输出结果
+        评审结果 判断结果
+        识别结果 分类结果 出力結果 분류결과""",
     "criterion": "criterio criterios critério critérios critère critères kriterium kriterien",
     "expected": """esperada esperado attendue attendu erwartet erwartete erwarteter attesa atteso
         verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan mongđợi mongdoi
@@ -32,8 +35,8 @@ _IN_OTHER_LANGUAGES = {
         эталонная еталонна referans referensi rujukan chuẩn chuan 参考 标准 標準 参照 模範 모범 참조
         참고 المرجع مرجعية مرجع""",
     "groundtruth": """musterlösung musterloesung musterantwort sollantwort referenzantwort
-        goldantwort gabarito đápán dapan 标准答案 参考答案 预期答案 期望答案 正确答案 模範解答 正解
-        정답""",
+        goldantwort gabarito đápán dapan 标准答案 参考答案 预期答案 期望答案 正确答案 模範解答
+        正解 정답 金标准 모범답안""",
     "ideal": "idéal idéale ideale ідеальна идеальный идеальная 理想",
     "truth": "verdade verdad verité vérité wahrheit verità waarheid",
     "solution": "lösung loesung solución solucion solução solucao soluzione oplossing çözüm 解答",
@@ -42,20 +45,22 @@ _IN_OTHER_LANGUAGES = {
     "system": "sistema sistem sistemi système системы система systeem 系统 システム 시스템",
     "chatbot": "бота бот чатбота 聊天机器人 机器人 チャットボット 챗봇",
     "ai": "ia ki ии 人工智能 الذكاء yapayzeka",
-    "generated": """generada generado gerada gerado générée généré generee genere generata generato
-        generierte generiert gegenereerd üretilen uretilen сгенерированный сгенерированный_ответ
-        wygenerowana dihasilkan 生成 生成された 생성 생성된 المولدة obtenida obtenido obtida obtido
-        obtenue obtenu ottenuta ottenuto erhaltene tatsächliche полученный полученная 实际""",
+    "generated": """generada generado gerada gerado générée généré generee genere generata
+        generato generierte generiert gegenereerd üretilen uretilen сгенерированный
+        сгенерированный_ответ wygenerowana dihasilkan 生成 生成された 생성 생성된 المولدة
+        obtenida obtenido
+        obtida obtido obtenue obtenu ottenuta ottenuto erhaltene tatsächliche полученный
+        полученная 实际 実際 실제""",
     "prediction": """modellantwort vorhersage prédiction predicción prediccion predição predicao
         previsão previsao predizione previsione tahmin prediksi предсказание прогноз 预测 予測
         예측""",
     "score": """оценка оценки оцінка puntuación puntuacion pontuação pontuacao calificación
-        calificacion puntaje valutazione punteggio punteggi voto bewertung punktzahl
-        ocena skor skoru nilai 评分 得分 分数 打分 評価 点数 得点 スコア 점수
-        평가 الدرجة درجة امتیاز نمره अंक คะแนน""",
+        calificacion puntaje valutazione punteggio punteggi voto bewertung punktzahl ocena skor
+        skoru nilai 评分 得分 分数 打分 評価 点数 得点 スコア 점수 평가 الدرجة درجة امتیاز نمره
+        अंक คะแนน балл""",
     "grade": "nota notas voto",
     "points": "punkte puntos pontos punti баллы puan puanı điểm diem",
-    "iscorrect": "acertou acierto 是否正确 正誤 正误 完全匹配 完全一致",
+    "iscorrect": "acertou acierto acerto 是否正确 正誤 正误 完全匹配 完全一致",
     "precision": "precisión precisao precisão",
     "accuracy": """acurácia acuracia exactitud exactitude genauigkeit accuratezza
         doğruluk dogruluk akurasi точность 准确率 准确性 准确度 正確性 정확도 정확성""",
@@ -77,7 +82,7 @@ _IN_OTHER_LANGUAGES = {
     "comment": "comentario comentário commentaire kommentar commento комментарий yorum komentar",
     "options": "opciones opções opcoes optionen opzioni варианты seçenekler 选项 選択肢 보기",
     "alternatives": "alternativas alternativen",
-    "text": "texto texte testo tekst текст teks metin 文本 テキスト 텍스트 نص",
+    "text": "texto texte testo tekst текст teks metin 文本 テキスト 텍스트 نص 文案 文",
     "label": "rótulo rotulo etiqueta étiquette etichetta etiket метка 标签 ラベル 라벨",
     "category": """categoria categoría kategorie catégorie категория категорія kategori categorie
         kategoria danhmục 类别 分类 分類 カテゴリ 카테고리 분류 범주 الفئة""",
@@ -85,7 +90,7 @@ _IN_OTHER_LANGUAGES = {
     "number": "numero número nummer номер",
     "id": "编号 序号 番号 번호",
     "result": "结果 結果 결과",
-    "input": "输入 入力 입력",
+    "input": "输入 入力 입력 entrada eingabe entrée masukan girdi",
     "test": "测试 テスト 테스트",
     "difficulty": "难度 難易度 난이도",
     "notes": "备注 備考 비고",
@@ -104,8 +109,9 @@ _IN_OTHER_LANGUAGES = {
     "sender": """remitente absender gonderen gönderen отправитель emisor expéditeur mittente
         发送者""",
     "user": "用户 用戶 ユーザー 사용자",
-    "group": "grupo gruppe groupe gruppo groep группа 组别",
-    "condition": "condición condicion condição condicao bedingung condizione conditie условие 条件",
+    "group": "grupo gruppe groupe gruppo groep группа 组别 組 组 그룹",
+    "condition": """condición condicion condição condicao bedingung condizione conditie условие
+        条件 조건 kondisi koşul 実験条件 实验条件""",
     "treatment": "tratamiento tratamento traitement trattamento",
     "must": "deve devem debe deben doit doivent muss soll moet должен musi 必须 应",
     "contain": """conter contém contener contiene contenir contient contenere enthalten enthält
@@ -122,6 +128,21 @@ _IN_OTHER_LANGUAGES = {
     "intent": "intención intencion intenção intencao absicht 意图",
     "keywords": """palavraschave palabrasclave motsclés motscles schlüsselwörter stichwörter 关键词
         キーワード 키워드""",
+    "prompt": "提示词 プロンプト 프롬프트 промпт istem",
+    "name": "名称 名 명 이름 nombre nome nom название nama adı",
+    "modelname": "modellname",
+    "method": "方法 方式 手法 방법 método metodo methode méthode метод metode yöntem",
+    "strategy": """策略 戦略 전략 estrategia estratégia strategie stratégie стратегия strategi
+        strateji""",
+    "config": """配置 設定 설정 configuración configuracion configuração configuracao konfiguration
+        konfigurasi конфигурация""",
+    "version": "版本 バージョン 버전 versión versão версия sürüm",
+    "match": "匹配 一致 是否匹配 是否一致 일치",
+    "human": "人工",
+    "overall": "综合 総合 종합",
+    "correctness": "правильность",
+    "evaluation": "évaluation",
+    "true": "真实",
     "": """del della dello de do da du des der von vom por par le la el les của cua 的 の された""",
 }
 """A word that says nothing is left out, unless it ends a name, as in `text_de`."""

@@ -138,7 +138,8 @@ _EXACT: dict[Role, str] = {
     "question": """question query prompt prompts input inputs userinput userquery userquestion
         userprompt usermessage instruction instructions problem problemstatement testinput
         inputtext inputprompt inputquestion q queries questions utterance questiontext
-        queryText querytext prompttext testquestion testquery taskprompt testcaseinput""",
+        queryText querytext modelinput agentinput llminput
+        prompttext testquestion testquery taskprompt testcaseinput""",
     "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
         groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
@@ -170,8 +171,8 @@ _EXACT: dict[Role, str] = {
         promptstyle prompttype backend arm treatment approach app agentid agentname
         pipelineversion
         experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
-    "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
-        modelundertest llm engine respondermodel chatmodel agentmodel
+    "model": """model modelname namemodel modelid modelnameorpath generator provider providerid
+        modeltested modelundertest llm engine respondermodel chatmodel agentmodel
         candidatemodel testedmodel evaluatedmodel targetmodel assistantmodel llmmodel""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
     "sourcedocument documentname filename file",
@@ -639,7 +640,7 @@ def is_score_name(path: str) -> bool:
     words = words_of(name)
     if len(words) > 1 and words[-1] == "flag":
         words = words[:-1]
-    rated = words[-2:] in _SCALES
+    rated = words[-2:] in _SCALES and not any(map(str.isdecimal, words[-3:-2]))  # `gpt-3.0_1`
     if rated:
         words = words[:-2]
     known = {*words}

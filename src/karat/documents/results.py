@@ -4,10 +4,12 @@ them to a dataset, and one column of answers a system.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from os.path import commonprefix
 
 from karat.documents.columns import Column, Row, cell, number_in, score_in, without_point
 from karat.documents.names import (
@@ -225,6 +227,23 @@ def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str,
     return found
 
 
+def in_words(rows: Sequence[Row], codes: str, named: str) -> str | None:
+    """Each value of a column with the one of another that always is beside it, where these are
+    different few that repeat: the one column says the other in words. None: it does not.
+    """
+    pairs = Counter[tuple[str, str]]()
+    for row in rows:
+        code, word = text_of(cell(row, codes)), text_of(cell(row, named))
+        if code and word:
+            pairs[code, word] += 1
+
+    first, second = {code for code, _ in pairs}, {word for _, word in pairs}
+    alone = len(first) == len(second) == len(pairs) and not first & second
+    if not alone or not 1 < len(pairs) <= _FEW_CODES or min(pairs.values()) < 2:
+        return None
+    return ", ".join(f"{code} {word}" for code, word in sorted(pairs))
+
+
 def joining_id(columns: Mapping[str, Column]) -> str | None:
     """The column with the ids of the rows of a file without questions; None: there is none, or
     not one alone.
@@ -370,10 +389,86 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
         alike = column.values and column.values <= classes and column.is_text
         words = words_of(last_part(path))
         golden_too = any(meaning.role == "golden" for meaning in meanings("".join(words[-1:])))
+        twin = words_of(last_part(golden))
+        if is_gold(twin) and twin[-1:] == words[-1:] != words:
+            golden_too = False  # `expected_label` and `bert_label`
         if path != golden and alike and not is_gold(words) and not golden_too:
             found.append(path)
 
     return found
+
+
+def likewise_named(paths: Sequence[str]) -> list[str]:
+    """The columns whose names end with the same word as that of the first, and differ before it, or
+    begin with the same word for answers: `baseline_review` and `clarified_review`.
+    """
+    longest: list[str] = []
+    words = {path: words_of(path) for path in paths}
+    for at in (-1, 0):
+        shared = words[paths[0]][at:][:1]
+        alike = []
+        for path in paths:
+            own = words[path][:-1] if at else words[path][1:]
+            differs = bool(own) and not {*own} <= _FORMS | SAID
+            of_answers = at == -1 or {*shared} & _AFTER - _PREDICTED
+            if words[path][at:][:1] == shared and differs and of_answers:
+                alike.append(path)
+
+        if len(alike) > len(longest):
+            longest = alike
+
+    return longest if len(longest) > 1 else []
+
+
+_RUN_OF_A_SYSTEM = re.compile(r"(?P<system>.+)[\s_#-]+(?P<run>\d+)")
+
+
+def numbered_runs(paths: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Column → system and number of its run, if the columns are all runs of several systems:
+    `gpt_0`, `gpt_1`, `llama_0`, `llama_1`. Else empty; numbers that do not count from 0 or 1 are
+    versions.
+    """
+    found = {}
+    runs: dict[str, list[int]] = {}
+    for path in paths:
+        match = _RUN_OF_A_SYSTEM.fullmatch(path)
+        if match is None:
+            return {}
+        found[path] = match["system"], match["run"]
+        runs.setdefault(match["system"], []).append(int(match["run"]))
+
+    several = 0
+    first = min((min(numbers) for numbers in runs.values()), default=2)
+    for numbers in runs.values():
+        if sorted(numbers) != [*range(first, first + len(numbers))]:
+            return {}
+        several += len(numbers) > 1
+
+    return found if first < 2 <= several else {}
+
+
+def pattern_of(paths: Sequence[str], columns: Collection[str]) -> str | None:
+    """What matches these columns and no others, with `*` for what differs; None: nothing does."""
+    first = commonprefix([*paths])  # noqa: RUF071 -- by character
+    last = commonprefix([path[::-1] for path in paths])[::-1]  # noqa: RUF071 -- by character
+    for pattern in (f"{first}*", f"*{last}", f"{first}*{last}", "*_[0-9]", "*_[0-9]*"):
+        if pattern != "*" and columns_like([pattern], columns) == [*paths]:
+            return pattern
+    return None
+
+
+def columns_like(patterns: Iterable[str], columns: Collection[str]) -> list[str]:
+    """The columns that have these names, or match them where a `*` stands for any characters; a
+    name that no column has as it is.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        matched = [pattern]
+        if "*" in pattern and pattern not in columns:
+            matched = fnmatch.filter(columns, pattern) or matched
+        found |= dict.fromkeys(matched)
+
+    return [*found]
 
 
 def names_system(path: str) -> bool:

@@ -14,11 +14,13 @@ from itertools import product
 
 import msgspec
 
+from karat.documents.agent_answers import with_all
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
 from karat.documents.columns import Column, without_number, without_point
 from karat.documents.golden_answers import golden_answers
 from karat.documents.names import Role
 from karat.documents.questions import add_texts, questions_of
+from karat.documents.results import likewise_named
 from karat.documents.sentences import describes, unexplained
 from karat.documents.shapes import shapes_of
 
@@ -91,6 +93,8 @@ def _result(file: Candidates) -> Reading | Undecided:
         file, {*first.get("golden", ())}, shapes, answers={*first.get("answer", ())}
     )
     add_texts(file, shapes, goldens, questions)
+    if file.door == "results":
+        goldens = with_all(file, goldens, shapes)
     readings = []
     places = [*product(range(len(questions)), range(len(goldens)))]
     if len(places) > SHOWN:  # the first of each, rather than all golden answers of one question
@@ -152,6 +156,9 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         texts[role] = paths[:SHOWN]
 
     changes: list[Taken] = []
+    several = likewise_named(texts[second]) if texts[second] else []
+    if several and second == "answer" and not reading.roles.get("score"):
+        changes.append({"answer": tuple(several)})
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]
     for question, other in product(texts["question"], texts[second]):

@@ -165,7 +165,7 @@ def read_rows(
         data = _as_utf8(rows, path, data)
     try:
         if ending == ".xlsx":
-            _workbook(rows, path, data, sheet)
+            _workbook(rows, path, data, sheet, results=results)
         elif ending in _NESTED:
             _NESTED[ending](rows, path, data, within=_Within(section, entry, first, results))
         else:
@@ -690,10 +690,12 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
             ) from error
 
 
-def _workbook(rows: Rows, path: Path, data: bytes, sheet: str | None = None) -> None:
+def _workbook(
+    rows: Rows, path: Path, data: bytes, sheet: str | None = None, *, results: bool = False
+) -> None:
     from karat.documents.workbook import read_workbook
 
-    read_workbook(rows, path, data, sheet=sheet)
+    read_workbook(rows, path, data, sheet=sheet, results=results)
 
 
 def _transcript(rows: Rows, _: Path, data: bytes) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MOST_CELLS = 5_000_000
 _MOST_COLUMNS = 1_000  # of 16,384: cells further right are strays, or meant to make reading slow
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
+_ALL = "*"  # the name of all sheets that are alike
 _FIRST = 100  # rows among which a sheet has its header
 _ERRORS = frozenset(
     {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"}
@@ -51,9 +52,14 @@ _DAMAGED = (
 _Cells = Sequence[object]
 
 
-def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = None) -> None:
+def read_workbook(
+    rows: Rows, path: Path, data: bytes, *, sheet: str | None = None, results: bool = False
+) -> None:
     """Adds the rows of one sheet; the first non-empty row names the columns. Raises BadDataset,
     MissingExtra.
+
+    Sheets with one header are read together: of `results` with the same questions, each as a
+    condition, and so are all alike if `sheet` is `*`.
 
     Dates and times become ISO 8601 text. An error value, or a formula without a stored value, is a
     fault.
@@ -75,12 +81,18 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
                 size = sum(member.file_size for member in archive.infolist())
             if (wrong := unpacks_too_large(size, len(data))) is not None:
                 raise _bad(path, "file", wrong)
-            titles = [] if sheet is not None else _alike(data)
-            if titles:
-                _read_together(rows, path, data, titles)
+            every = results and sheet == _ALL
+            alike = _alike(data, asked=not every) if sheet is None or every else []
+            if alike:
+                _read_together(rows, path, data, alike, results=results, every=every)
             else:
                 _read_sheet(rows, path, data, sheet)
-        except BadDataset:
+        except BadDataset as error:
+            (first, *_) = error.faults
+            asked = first.place == "dataset.sheet" and sheet is None
+            if results and asked and _alike(data, asked=False):
+                every_sheet = f"; '{_ALL}' reads those with the same columns, each as a condition"
+                raise _bad(path, first.place, first.message + every_sheet) from error
             raise
         except _DAMAGED as error:
             raise _bad(
@@ -88,37 +100,55 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
             ) from error
 
 
-def _alike(data: bytes) -> list[str]:
-    """The sheets that all have one header with a question; none: there is one sheet, or they
-    differ or are parts of one dataset.
+def _alike(data: bytes, *, asked: bool) -> list[str]:
+    """The sheets that have one header, `asked`: all of them, and it has a question; none: there is
+    one sheet, or they differ or are parts of one dataset.
     """
     with _opened(data, values=True) as workbook:
         headers = _headers(workbook.worksheets)
-    (header, *others) = headers.values() or ([],)
-    parts = {title.casefold() for title in headers} & SPLITS
-    asked = with_role(header, "question")
-    if len(headers) < 2 or parts or not asked or any(other != header for other in others):
+    alike: list[str] = []
+    for header in headers.values():
+        same = [title for title in headers if headers[title] == header]
+        if len(same) > max(1, len(alike)):
+            alike = same
+
+    if {title.casefold() for title in headers} & SPLITS or not alike:
         return []
-    return [*headers]
+    if asked and (len(alike) < len(headers) or not with_role(headers[alike[0]], "question")):
+        return []
+    return alike
 
 
-def _read_together(rows: Rows, path: Path, data: bytes, titles: Sequence[str]) -> None:
-    """Adds the rows of several sheets, each with the name of its own, if no question is in two."""
+def _read_together(
+    rows: Rows, path: Path, data: bytes, titles: Sequence[str], *, results: bool, every: bool
+) -> None:
+    """Adds the rows of several sheets, each with the name of its own: as its condition if a
+    question of results is in two, or the user wants `every` sheet.
+    """
     assert isinstance(rows.rows, list)
     before = 0
     asked: dict[object, str] = {}  # question → its sheet
+    repeated = every
+    sheets = []
     for title in titles:
         start = len(rows.rows)
         before = _read_sheet(rows, path, data, title, before=before)
-        for at, (number, row) in enumerate(rows.rows[start:], start):
-            (path_of_question, *_) = with_role(row, "question")
-            question = row[path_of_question]
-            if question is not None and asked.setdefault(question, title) != title:
-                raise _bad(path, "dataset.sheet", _must_name(titles))
-            rows.rows[at] = (number, {"sheet": title, **row})
+        for _, row in rows.rows[start:]:
+            sheets.append(title)
+            for question in [row[name] for name in with_role(row, "question")[:1]]:
+                if question is not None and asked.setdefault(question, title) != title:
+                    repeated = True
 
+    if repeated and not results:
+        raise _bad(path, "dataset.sheet", _must_name(titles))
+    conditions = repeated and all("condition" not in row for _, row in rows.rows)
+    name = "condition" if conditions else "sheet"
+    rows.rows[:] = [
+        (number, {name: title, **row})
+        for title, (number, row) in zip(sheets, rows.rows, strict=True)
+    ]
     listed = some_of([f"'{title}'" for title in titles])
-    rows.notes.append(f"rows: the sheets {listed}, named in the column 'sheet'")
+    rows.notes.append(f"rows: the sheets {listed}, named in the column '{name}'")
 
 
 def _must_name(titles: Iterable[str]) -> str:

@@ -25,14 +25,16 @@ from karat.documents.cells import dialogue, only_text
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
 from karat.documents.factors import Factor, factors_in, like_conditions
 from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
+from karat.documents.results import numbered_runs
 from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedScore, ImportedTrial
 from karat.records import Reply, Usage, was_cut
 
 _SYSTEM, _ANSWER, ROW, PLACE = "karat system", "karat answer", "karat row", "karat place"
+_RUN = "karat run"
 """Columns of our own."""
-OWN = (_SYSTEM, _ANSWER, ROW, PLACE)
+OWN = (_SYSTEM, _ANSWER, ROW, PLACE, _RUN)
 TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
 NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
 _MILLISECONDS = {"ms", "millis", "milliseconds"}
@@ -68,6 +70,11 @@ class ARowASystem:
         numbered = numbered and (bool(SAID & {*words[0]}) or repeats(words[0][0]))
         numbered = numbered and not models and not compared
         self.columns = {"repetition" if numbered else "condition": _SYSTEM}
+        self.runs: Mapping[str, tuple[str, str]] = {}
+        if not numbered and not models:
+            self.runs = numbered_runs(systems)
+        if self.runs:
+            self.columns["repetition"] = _RUN
         if answered:
             self.columns["answer"] = _ANSWER
         self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
@@ -84,6 +91,8 @@ class ARowASystem:
                     name = cell(row, self._models[path])
                 else:
                     name = path
+                if path in self.runs:
+                    name, scores[_RUN] = self.runs[path]
                 yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
 
 
@@ -137,6 +146,9 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 
 class Trials:
     """The trials of a table, which is read several times and never kept."""
+
+    alone = "answers"
+    """The condition where rows name none."""
 
     def __init__(
         self,
@@ -287,7 +299,7 @@ class Trials:
                     sample=self._name(key),
                     question=asked[0],
                     golden=asked[1],
-                    condition=name or "answers",
+                    condition=name or self.alone,
                     repetition=repetition,
                     reply=reply,
                     seconds=seconds,

@@ -22,6 +22,7 @@ from karat.documents.columns import (
     cell,
     columns_of,
     is_empty,
+    leaves,
     numbered_alike,
     paths_in,
     score_in,
@@ -30,6 +31,7 @@ from karat.documents.columns import (
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import sentence
 from karat.documents.names import (
+    Meaning,
     Role,
     holds_scores,
     is_measure,
@@ -46,10 +48,14 @@ from karat.documents.names import (
 from karat.documents.results import (
     belongs_to,
     coded,
+    columns_like,
     compares,
+    in_words,
+    joining_id,
     like_scores,
     models_by_system,
     only_counts,
+    pattern_of,
     score_columns,
     scores_by_system,
     systems_in,
@@ -61,7 +67,7 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import brief, some_of, text_of
+from karat.formats import brief, plural, some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
@@ -145,7 +151,9 @@ class Csv:
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
         )
-        sheet: str | None = Field(default=None, description="which sheet of a workbook")
+        sheet: str | None = Field(
+            default=None, description="which sheet of a workbook; `*`: all alike, each a condition"
+        )
 
     listed_as: ClassVar[str] = "csv"
 
@@ -202,6 +210,7 @@ class Csv:
             raise _instead(path, rows, error, self._options) from error
 
         _check_together(path, rows, chosen)
+        _leave_out_words(rows, chosen, findings, named={*self._options.map})
         table: Iterable[tuple[int, Row]] = rows.rows
         if systems:
             compared = compares(columns)
@@ -232,8 +241,8 @@ class Csv:
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
         judged = [*of_file.items()]
-        for found in systems.values():
-            judged += [(name, columns[column]) for name, column in found.items()]
+        for own in systems.values():
+            judged += [(name, columns[column]) for name, column in own.items()]
         without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
@@ -244,6 +253,7 @@ class Csv:
             named={*self._options.map},
             worth=Worth(no_score=without, words=self._options.words),
         )
+        trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
             _check_named(trials)
         if by_name := self._found_by_name(chosen, trials):
@@ -261,9 +271,8 @@ class Csv:
             roles=_roles(chosen, columns, [*systems]),
         )
         decided = {*self._options.lower_is_better, *self._options.higher_is_better}
-        for text in doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared):
-            findings.note(text)
-        for text in self._doubted(seen, used, chosen, trials):
+        said = doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared)
+        for text in (*said, *self._doubted(seen, used, chosen, trials)):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -309,6 +318,17 @@ class Csv:
         """What is not read, or not certain."""
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
+        question, name = chosen.get("question", ""), chosen.get("id", "")
+        if question in seen.columns and name in trials.ids and not trials.conditions:
+            asked = [*filter(None, seen.texts(question))]
+            again = len(asked) - len({*asked})
+            if again and len({*seen.texts(name)}) == len(seen.rows):
+                yield (
+                    f"{plural(again, 'row repeats', 'rows repeat')} the question of an earlier row "
+                    f"under another '{name}': each is taken as a question of its own; if they are "
+                    f"repetitions, --map id={quote(question)}"
+                )
+
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"
@@ -363,11 +383,11 @@ class Csv:
         """
         mapped = self._options.map
         _check_map(path, mapped, columns)
-        for column in self._options.answers:
-            _check_map(path, {"answer": column}, columns)
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
-            named["answer"] = tuple(self._options.answers)
+            named["answer"] = tuple(columns_like(self._options.answers, columns))
+            for column in named["answer"]:
+                _check_map(path, {"answer": column}, columns)
         targets = {*_TARGETS} - {*_ROLES}
         targets |= {name for name in columns if name.startswith(("score.", "reason."))}
         chosen = {name: name for name in columns if name in targets} | mapped
@@ -383,12 +403,7 @@ class Csv:
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            # the rows of scores that are named need no ids, unless texts may be several things
-            decided = bool({"id", "question"} & {*mapped}) or not result.readings
-            if not (decided and _is_result([*mapped, *named])):
-                raise _undecided(path, columns, result, named, mapped)
-            agreed = [reading for reading in result.readings if _says(reading, named)]
-            result = agreed[0] if agreed else Reading(roles=named)
+            result = _decided(path, columns, result, named, mapped)
 
         found = {}
         for target, column in _found(result, columns).items():
@@ -408,7 +423,9 @@ class Csv:
                 del found[name]
         if len(result.roles.get("answer", ())) > 1:
             answers = result.roles["answer"]
-            names = systems_in(columns, answers) or {path: words_of(path) for path in answers}
+            names = systems_in(columns, answers)
+            if len(names) < len(answers):
+                names = {path: words_of(path) for path in answers}
             systems = scores_by_system(names, columns, file=path.stem)
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
@@ -426,6 +443,47 @@ class Csv:
         return found | chosen, systems
 
 
+def _decided(
+    path: Path,
+    columns: Mapping[str, Column],
+    result: Undecided,
+    named: Mapping[Role, tuple[str, ...]],
+    mapped: Mapping[str, str],
+) -> Reading:
+    """The reading that the user has named. Raises BadOption if that does not say enough."""
+    agreed = [reading for reading in result.readings if _says(reading, named)]
+    named_enough = {"id", "question"} & {*mapped} or agreed or not result.readings
+    if not (named_enough and _is_result([*mapped, *named])):
+        raise _undecided(path, columns, result, named, mapped)
+    if agreed:
+        return agreed[0]
+    roles = dict(named)
+    identifying = joining_id(columns)
+    if not {"id", "question"} & {*named} and identifying is not None:
+        roles["id"] = (identifying,)
+    return Reading(roles=roles)
+
+
+def _leave_out_words(
+    rows: Rows, chosen: dict[str, str], findings: Findings, *, named: Collection[str]
+) -> None:
+    """Takes away golden answers, by a name that may mean others, that say in words what the answers
+    say in numbers.
+    """
+    golden, answer = chosen.get("golden"), chosen.get("answer")
+    if golden is None or answer is None or "golden" in named:
+        return
+    if Meaning("golden") in meanings(golden):
+        return
+    said = in_words([row for _, row in islice(rows.rows, LOOKED_AT)], answer, golden)
+    if said is not None:
+        del chosen["golden"]
+        findings.note(
+            f"'{golden}' is '{answer}' in words ({said}), and no golden answer; if it is one, "
+            f"--map golden={quote(golden)}"
+        )
+
+
 def _systems_said(
     systems: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
@@ -434,7 +492,9 @@ def _systems_said(
     answered: bool,
 ) -> Iterator[str]:
     """Which columns are read as several systems, or repetitions, and as the scores of each."""
-    part = "repetition" if "repetition" in table.columns else "condition"
+    part = "repetition" if "condition" not in table.columns else "condition"
+    if table.runs:
+        part = "repetition of the system that its name begins with"
     named = f", named by {_listed([*models.values()])}" if models else ""
     parted = "each column of answers" if answered else "each system in the names of scores"
     yield f"{parted} is a {part}{named}: {_listed([*systems])}"
@@ -689,15 +749,21 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     message = str(error).removeprefix(f"{error.option}: ")
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     ids = [f"--map {quote(f'id={column}')} " for column in with_role(first[0], "id")[:1]]
-    for number, text, values in coded(first, columns_of(first)):
+    columns = columns_of(first)
+    for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"
             message += (
                 f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
                 f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
             )
-    message = "\n  ".join([message, *rows.notes])
-    return BadOption(error.option, message)
+    lines = [message, *rows.notes]
+    if error.option == "--map" and "(columns: " not in message:
+        roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))
+        lines.append(
+            f"or name the columns: {roles} (columns: {_listed(leaves(columns), most=_ALL)})"
+        )
+    return BadOption(error.option, "\n  ".join(lines))
 
 
 def _can_be_read_as_chats(path: Path) -> bool:
@@ -755,7 +821,6 @@ def _no_results(
     """Why nothing can be imported: what the file holds instead, or what has to be said. `known`:
     targets that have a column.
     """
-    listed = f"(columns: {_listed(paths_in(columns))})"
     asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
     judged = bool(score_columns(columns))
     if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
@@ -763,7 +828,7 @@ def _no_results(
             f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
         ]
         none = "no column is an answer or a score by its name"
-        say = f"{none}: say which column is the answer or a score {listed}"
+        say = f"{none}: say which column is the answer or a score"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
         items = numbered_alike(_unnamed_numbers(result, columns))
@@ -782,8 +847,7 @@ def _no_results(
             )
         return BadOption("--map", say)
 
-    say = f"say which column is the sample's id or its question {listed}: --map id=COLUMN or --map "
-    say += "question=COLUMN"
+    say = "say which column is the sample's id or its question"
     if judged:
         return BadOption(
             "--map",
@@ -834,8 +898,12 @@ def _readings(
                 if target.startswith("score."):
                     targets.setdefault(target, column)
 
+        answers = reading.roles.get("answer", ())
+        pattern = pattern_of(answers, columns) if len(answers) > _MANY_ANSWERS else None
+        if pattern is not None:
+            targets["answer"], answers = pattern, ()
         pairs = [*targets.items()]
-        pairs += [("answer", path) for path in reading.roles.get("answer", ())[1:]]
+        pairs += [("answer", path) for path in answers[1:]]
         options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
         if options:
             lines.append(f"  {' '.join(options)}")
@@ -854,9 +922,11 @@ _SUMMED_UP = word_set("average avg mean sum lr decay epsilon momentum dropout")
 """Words of what sums up the numbers beside it, or sets how a program ran."""
 _MANY = 10  # rows of one id that differ in all else
 _MOST_NAMED = 12  # columns in a note
+_ALL = 50  # columns to choose from
+_MANY_ANSWERS = 3  # columns of answers that are named one by one
 _FEW_WORDS = 6  # of which a verdict is one
 _MOST_WORDS = 12  # that are asked about
 
 
-def _listed(columns: Sequence[str]) -> str:
-    return some_of(columns, most=12) or "none"
+def _listed(columns: Sequence[str], *, most: int = _MOST_NAMED) -> str:
+    return some_of(columns, most=most) or "none"

@@ -241,8 +241,8 @@ class Csv:
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
         judged = [*of_file.items()]
-        for found in systems.values():
-            judged += [(name, columns[column]) for name, column in found.items()]
+        for own in systems.values():
+            judged += [(name, columns[column]) for name, column in own.items()]
         without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
@@ -271,9 +271,8 @@ class Csv:
             roles=_roles(chosen, columns, [*systems]),
         )
         decided = {*self._options.lower_is_better, *self._options.higher_is_better}
-        for text in doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared):
-            findings.note(text)
-        for text in self._doubted(seen, used, chosen, trials):
+        said = doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared)
+        for text in (*said, *self._doubted(seen, used, chosen, trials)):
             findings.note(text)
         return ImportedRun(
             name=title(path),

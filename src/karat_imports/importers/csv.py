@@ -242,8 +242,11 @@ class Csv:
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
         judged = [*of_file.items()]
+        of_systems = {*systems, *models, *models.values()}
         for found in systems.values():
             judged += [(name, columns[column]) for name, column in found.items()]
+            of_systems |= {*found.values()}
+        no_score = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -251,9 +254,7 @@ class Csv:
             metrics,
             findings,
             named={*self._options.map},
-            worth=Worth(
-                no_score=no_scores(judged, self._options.no_score), words=self._options.words
-            ),
+            worth=Worth(no_score=no_score, words=self._options.words),
         )
         trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
@@ -262,9 +263,6 @@ class Csv:
         if by_name:
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
-        of_systems = {*systems, *models, *models.values()}
-        for found in systems.values():
-            of_systems |= {*found.values()}
         used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
@@ -275,23 +273,8 @@ class Csv:
             columns=columns,
             roles=_roles(chosen, columns, [*systems]),
         )
-        by_word = {*self._options.lower_is_better}
-        by_names = {metrics[name]: name for name in lower - by_word}
-        for metrics_of_one in systems.values():
-            by_names |= {at: name for name, at in metrics_of_one.items() if name in lower - by_word}
-        higher = {*metrics} - lower - {*self._options.higher_is_better}
-        attacks = [*attacked(seen, higher)]
-        turned = turned_round(seen, by_names)
-        if trials.compared:
-            vague = filter(is_success_only, higher if attacks else ())
-            of_unsure = dict.fromkeys(vague, "it may be an attack's")
-            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
-            ask_directions(
-                {name: columns.get(at) for name, at in metrics.items()},
-                of_unsure,
-                decided={*self._options.lower_is_better, *self._options.higher_is_better},
-            )
-        for text in chain(turned.values(), attacks, self._doubted(seen, used, chosen, trials)):
+        directions = self._directions(seen, lower, metrics, systems, compared=trials.compared)
+        for text in chain(directions, self._doubted(seen, used, chosen, trials)):
             findings.note(text)
         return ImportedRun(
             name=title(path),
@@ -303,6 +286,37 @@ class Csv:
             sparse=trials.sparse,
             distinct=trials.distinct,
         )
+
+    def _directions(
+        self,
+        seen: Seen,
+        lower: set[str],
+        metrics: Mapping[str, str],
+        systems: Mapping[str, Mapping[str, str]],
+        *,
+        compared: bool,
+    ) -> list[str]:
+        """What is not certain of the directions of scores. Raises BadOption if conditions are
+        `compared` by one that is open.
+        """
+        by_name_alone = lower - {*self._options.lower_is_better}
+        by_names: dict[str, str] = {}
+        for of_one in (metrics, *systems.values()):
+            by_names |= {at: name for name, at in of_one.items() if name in by_name_alone}
+
+        higher = {*metrics} - lower - {*self._options.higher_is_better}
+        attacks = [*attacked(seen, higher)]
+        turned = turned_round(seen, by_names)
+        if compared:
+            vague = filter(is_success_only, higher if attacks else ())
+            of_unsure = dict.fromkeys(vague, "it may be an attack's")
+            of_unsure |= dict.fromkeys(turned, "a high one goes with high others")
+            ask_directions(
+                {name: seen.columns.get(at) for name, at in metrics.items()},
+                of_unsure,
+                decided={*self._options.lower_is_better, *self._options.higher_is_better},
+            )
+        return [*turned.values(), *attacks]
 
     def _are_items(self, rows: Rows, chosen: Mapping[str, str]) -> bool:
         """Whether many rows of one id, with no question and nothing that parts them, have

@@ -205,11 +205,11 @@ class Csv:
         columns = columns_of(row for _, row in rows.rows)
         try:
             chosen, systems = self._columns(path, columns, findings)
-            answered = any(system in columns for system in systems)
-            models = models_by_system(systems, columns) if answered else {}
         except BadOption as error:
             raise _instead(path, rows, error, self._options) from error
 
+        answered = any(system in columns for system in systems)
+        models = models_by_system(systems, columns) if answered else {}
         _check_together(path, rows, chosen)
         _leave_out_words(rows, chosen, findings, named={*self._options.map})
         table: Iterable[tuple[int, Row]] = rows.rows
@@ -259,15 +259,13 @@ class Csv:
         trials.alone = self._options.sheet or trials.alone
         if self._options.unnamed is None:
             _check_named(trials)
-        by_name = self._found_by_name(chosen, trials)
-        if by_name:
+        if by_name := self._found_by_name(chosen, trials):
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
         used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
-        if findings.cluster is not None:
-            used.add(findings.cluster)
+        used.add(findings.cluster or "")
         seen = Seen(
             rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
             columns=columns,

@@ -204,11 +204,11 @@ class Csv:
         columns = columns_of(row for _, row in rows.rows)
         try:
             chosen, systems = self._columns(path, columns, findings)
-            answered = any(system in columns for system in systems)
-            models = models_by_system(systems, columns) if answered else {}
         except BadOption as error:
             raise _instead(path, rows, error, self._options) from error
 
+        answered = any(system in columns for system in systems)
+        models = models_by_system(systems, columns) if answered else {}
         _check_together(path, rows, chosen)
         _leave_out_words(rows, chosen, findings, named={*self._options.map})
         table: Iterable[tuple[int, Row]] = rows.rows
@@ -263,8 +263,7 @@ class Csv:
         used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
         if chosen.get("id") not in trials.ids:
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
-        if findings.cluster is not None:
-            used.add(findings.cluster)
+        used.add(findings.cluster or "")
         seen = Seen(
             rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
             columns=columns,

@@ -78,16 +78,18 @@ def answer(question):
 class Away(BaseException):
     pass
 class Scorer:
+    calls = 0
     def score(self, sample, answer):
         if answer.text == "q1":
-            raise Away("for good")
+            self.calls += 1
+            raise Away(f"for good at call {self.calls}")
         if answer.text == "q2":
             raise GeneratorExit("out")
         return 1.0
 """
     outcome = run(target(experiment(code, **ONE)))
     failures = {one.sample: (one.cls, one.message.partition(" (")[0]) for one in outcome.run.events_of(Failure)}
-    assert failures == {"1": ("judge", "Away: for good"), "2": ("judge", "GeneratorExit: out")}
+    assert failures == {"1": ("judge", "Away: for good at call 1"), "2": ("judge", "GeneratorExit: out")}
     assert [list(score.values.values()) for score in outcome.run.events_of(Score)] == [[1.0]]
 
 

@@ -34,7 +34,7 @@ def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
     expected = [(2, {"a": "1", "b": "two\nlines"}), (6, {"a": "6", "b": "7"})]
     assert [*rows.rows] == [*rows.rows] == expected
     assert rows.count == 2
-    assert [fault.place for fault in rows.sorted_faults()] == ["line 5", "line 7"]
+    assert [fault.place for fault in rows.sorted_faults()] == ["line 5", "line 7", "line 8"]
 
 
 def test_a_table_in_another_encoding_is_read_like_one_in_utf_8(tmp_path: Path) -> None:
@@ -589,3 +589,37 @@ def test_means_by_system_are_called_means(tmp_path: Path) -> None:
     file.write_text('{"a": {"accuracy": 0.8, "seconds": 1.1}, "b": {"accuracy": 0.7, "seconds": 1.5}}')
     with pytest.raises(BadDataset, match="holds means or settings, but no rows"):
         read_rows(file, results=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "header"),
+    [
+        (["q1\tWhat is inflation?", "q2\tWho sets the rate?"], ["column 1", "column 2"]),
+        (["5560\twho decides what all others have to pay", "5622\twhy"], ["column 1", "column 2"]),
+        (["2019\t2020\tMean of both", "1.5\t2.5\t2"], ["2019", "2020", "Mean of both"]),
+        (["q1\tWhat is inflation?", "1\tyes"], ["q1", "What is inflation?"]),
+    ],
+)
+def test_a_first_line_with_a_number_like_the_next_and_a_sentence_is_a_row(
+    tmp_path: Path, lines: list[str], header: list[str]
+) -> None:
+    path = tmp_path / "table.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert [*read_rows(path).columns] == header
+
+
+def test_quotes_inside_cells_that_are_not_doubled_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text('id,q\n1,"Who called it "a toy" first?"\n2,"""Why"", he asks"\n3,"A, b"\n', encoding="utf-8")
+    rows = read_rows(path)
+    assert [row["q"] for _, row in rows.rows] == ['Who called it "a toy" first?', '"Why", he asks', "A, b"]
+    assert rows.notes == ["quotes inside cells are read as text (first in line 2)"]
+    assert not rows.faults
+
+
+def test_every_line_after_one_that_is_no_csv_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text('id,q\n1,a\n2,"b" ,c"\n3,d\n4,e\n', encoding="utf-8")
+    rows = read_rows(path)
+    assert rows.count == 1
+    assert [fault.place for fault in rows.faults] == ["line 3", "line 4", "line 5"]

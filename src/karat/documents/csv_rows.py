@@ -22,6 +22,11 @@ from karat.formats import plural, some_of
 _MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
 _LARGE = 2**20
 _KEPT = 2**19  # cells of a CSV file whose batches are kept, since it is read several times
+# A quotation mark inside a cell, neither doubled nor at one of its ends: no delimiter and no end of
+# a line is beside it.
+_STRAY_QUOTE = re.compile(
+    rb'(?<!\A\xef\xbb\xbf)(?<=[^\s,;|"])"(?=[^\s,;|"]| [^\s,;|"])|(?<=[^\s,;|"] )"(?=[^\s,;|"])'
+)
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 LONGEST_LINE = 64 << 20  # bytes, of JSON Lines and of CSV
 NO_TEXT = "is not a text file"
@@ -46,22 +51,22 @@ class CsvCells:
     """The cells of each line of a CSV file that is not empty, with the number of its first line."""
 
     def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
-        self._data, self._encoding, self.delimiter = data, encoding, delimiter
+        self.data, self.encoding, self.delimiter = data, encoding, delimiter
         self._spaced = _SPACED.search(data) is not None
         self.begins = 1  # the line on which the row that could not be read begins
 
     def __iter__(self) -> Iterator[tuple[Sequence[int], Sequence[list[str]]]]:
         """Numbers and cells of lines that follow each other. Raises csv.Error after the last."""
-        file = BytesIO(self._data)
+        file = BytesIO(self.data)
         reader = csv.reader(
-            TextIOWrapper(file, encoding=self._encoding, newline=""),
+            TextIOWrapper(file, encoding=self.encoding, newline=""),
             strict=True,
             delimiter=self.delimiter,
             skipinitialspace=self._spaced,
         )
         ends: list[int] = []
         lines: Iterator[list[str]] = reader
-        if b'"' in self._data:  # else each line is a row
+        if b'"' in self.data:  # else each line is a row
             lines = _noted(reader, ends)
         begins = 1
         error = None
@@ -97,6 +102,17 @@ class CsvCells:
         if error is not None:
             self.begins = begins
             raise error
+
+
+def _mended(cells: CsvCells) -> bytes | None:
+    """The file with doubled quotation marks inside its cells; None: it is no CSV either."""
+    data = _STRAY_QUOTE.sub(b'""', cells.data)
+    try:
+        for _ in CsvCells(data, cells.encoding, cells.delimiter):
+            pass
+    except csv.Error:
+        return None
+    return data
 
 
 def _noted(reader: Any, ends: list[int]) -> Iterator[list[str]]:
@@ -192,10 +208,22 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         for numbers, table in cells:
             scan.add(numbers, table)
     except csv.Error as error:
+        mended = _mended(cells)
+        if mended is not None:
+            del rows.faults[:], rows.notes[notes:]
+            rows.count = rows.unread = 0
+            read_csv(rows, path, mended, delimiter)
+            rows.notes.append(
+                f"quotes inside cells are read as text (first in line {cells.begins})"
+            )
+            return
+
         remedy = (
             "put text with quotes or commas in double quotes, and double quotes inside it twice"
         )
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
+        for line in range(cells.begins + 1, 1 + len(data.splitlines())):
+            rows.fault(line, f"is not read, since line {cells.begins} is not CSV")
 
     if scan.blanks:
         rows.notes.append(f"{plural(scan.blanks, 'line')} left out in which every cell is empty")
@@ -284,7 +312,8 @@ class _Scan:
         above = titles(table[start:])
         start += len(above)
         self._rows.notes += above_the_header(above)
-        if _are_data(table[start]):
+        following = table[start + 1] if len(table) > start + 1 else []
+        if _are_data(table[start], following):
             places = range(1, len(table[start]) + 1)
             self.header = [f"{NO_NAME}{place}" for place in places]
             first = ", ".join(self.header[:3])
@@ -297,21 +326,31 @@ class _Scan:
 
 _MOST_TITLES = 10  # lines above a header; among more, no line is the header for sure
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
+_DIGITS = re.compile(r"[0-9a-f]{16,}|\d+")
 _DATE_OR_PATH = re.compile(
     r"\d{4}-\d\d-\d\d(?!\d).*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+"
 )
 
 
-def _are_data(cells: Sequence[str]) -> bool:
-    """Whether the first line of a table is a row, not the names of its columns."""
-    likely = 0
-    for cell in cells:
+def _are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
+    """Whether the first line of a table is a row, not the names of its columns. `following`: the
+    next line, whose numbers and ids may be like those of the first beside a whole sentence.
+    """
+    likely = long = like = 0
+    for place, cell in enumerate(cells):
         text = cell.strip()
         if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
             likely += 1
+            long += " " in text
         elif meanings(text):
             return False
+        elif text.count(" ") > 3:
+            long += 1
+        elif place < len(following) and _DIGITS.search(text):
+            like += _DIGITS.sub("0", text) == _DIGITS.sub("0", following[place].strip())
 
+    if long and like:
+        return 2 * (long + like) > len(cells)
     return 2 * likely > len(cells)
 
 

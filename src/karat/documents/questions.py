@@ -248,7 +248,7 @@ def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
     found: dict[str, None] = {}
     for path in offers:
         above = path.rpartition(".")[0]
-        if above and file.columns[above].objects and "." not in above:
+        if above in file.columns and file.columns[above].objects and "." not in above:
             parts = []
             for one in file.columns:
                 if one.startswith(f"{above}."):

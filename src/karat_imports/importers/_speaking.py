@@ -379,8 +379,10 @@ def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
     texts = [name for name in columns if columns[name].is_text and name not in agents]
     for name in texts:
         words = words_of(name.rpartition(".")[2].rpartition(_ENTRY)[2])
+        if not words:
+            continue
         ends = len(words) == 1 or words[-1] in _FIELDS | word_set("input question prompt")
-        if words and ends and side_of(words[0]) == "user":
+        if ends and side_of(words[0]) == "user":
             return [name]
     return with_role(texts, "question")[:1]
 

@@ -93,6 +93,23 @@ class Scorer:
     assert [list(score.values.values()) for score in outcome.run.events_of(Score)] == [[1.0]]
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")  # a call that nobody awaits
+def test_a_scorer_that_waits_is_called_once_for_an_answer(experiment: Write, run: Run) -> None:
+    code = """
+def answer(question):
+    return question
+class Scorer:
+    calls = 0
+    def score(self, sample, answer):
+        self.calls += 1
+        return self.later(float(self.calls))
+    async def later(self, calls):
+        return calls
+"""
+    outcome = run(target(experiment(code, **ONE)))
+    assert sorted(value for score in outcome.run.events_of(Score) for value in score.values.values()) == [1.0, 2.0, 3.0]
+
+
 def test_an_agent_that_cannot_be_closed_takes_nothing_from_its_run(experiment: Write, run: Run) -> None:
     code = """
 from karat import Reply

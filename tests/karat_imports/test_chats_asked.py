@@ -191,3 +191,25 @@ def test_a_dialogue_of_people_with_a_label_may_be_what_is_asked() -> None:
     result = assign(columns_of(rows), door="dataset", file="calls.json")
     assert isinstance(result, Undecided)
     assert result.readings[0].roles["question"] == ("dialogue",)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_chats_that_stand_newest_first_are_asked_or_read_by_their_times(tmp_path: Path, timed: bool) -> None:
+    chats = []
+    for number in range(6):
+        said = [("assistant", f"It is on shelf {number}."), ("user", f"Where is book {number}?")]
+        messages = []
+        for place, (role, text) in enumerate(said):
+            message = {"role": role, "content": text}
+            if timed:
+                message["created_at"] = str(1767225600000 - 1000 * place)
+            messages.append(message)
+        chats.append({"messages": messages})
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps(chat) for chat in chats))
+    options = {} if timed else {"order": "newest"}
+    if not timed:
+        with pytest.raises(BadOption, match=r"order=newest: .*If not, add --set order=oldest"):
+            imported("chats", tmp_path / "runs", path)
+    first = answers(tmp_path, path, **options)[0]
+    assert first == ("not named", "Where is book 0?", "It is on shelf 0.")

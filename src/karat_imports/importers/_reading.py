@@ -26,6 +26,7 @@ from karat.importers import Findings, ImportedFailure
 from karat.records import JsonObject, LedgerClass, Usage
 
 LONGEST = 64 << 20  # bytes of one line, of one item, or of everything around the items
+_MILLISECONDS_SINCE_1973 = 1e11
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are dates: 20260102
 _HEAD = 2**16  # bytes
 _DEEPEST = 10_000  # levels: more than any decoder here accepts
@@ -512,15 +513,22 @@ def failure(message: str | None) -> ImportedFailure | None:
     return ImportedFailure(cls=cls, kind="error", message=message)
 
 
+def moment(value: object) -> str | None:
+    """The same as `utc`, of what a file holds."""
+    return utc(value) if isinstance(value, (str, int, float)) else None
+
+
 def utc(moment: str | float | None) -> str | None:
-    """A time in UTC, from ISO 8601 (UTC where it names no zone) or seconds since 1970; None: it is
-    neither.
+    """A time in UTC, from ISO 8601 (UTC where it names no zone), or seconds or milliseconds since
+    1970; None: it is neither.
     """
     try:
         seconds = float(moment or "")
     except ValueError:
         seconds = math.nan
 
+    if seconds >= _MILLISECONDS_SINCE_1973:
+        seconds /= 1000
     try:
         if seconds >= _SINCE_1973:
             return datetime.fromtimestamp(seconds, UTC).isoformat()

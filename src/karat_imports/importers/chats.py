@@ -11,7 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,6 +50,7 @@ from karat_imports.importers._reading import (
     beginning,
     digest,
     each_readable,
+    moment,
     sample_name,
     utc,
 )
@@ -127,6 +130,9 @@ class Chats:
         pause: float | None = Field(
             default=None, gt=0, description="minutes without a message that begin a new one"
         )
+        order: Literal["oldest", "newest"] | None = Field(
+            default=None, description="which message of a chat stands first in the file"
+        )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the chats, of several"
         )
@@ -152,7 +158,7 @@ class Chats:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files."""
         alone = len(paths) == 1
-        logs = each_readable(paths, lambda path: self._opened(path, alone=alone), findings)
+        logs = each_readable(paths, lambda path: self._in_order(path, alone=alone), findings)
         conditions: dict[str, ImportedCondition] = {}
         first: dict[str, str] = {}
         yield ImportedRun(
@@ -164,6 +170,22 @@ class Chats:
             sparse=True,
             answers_all=True,
         )
+
+    def _in_order(self, path: Path, *, alone: bool) -> _Log:
+        """The file. Raises BadOption, of one of several files BadDataset, if its chats seem to
+        stand newest first.
+        """
+        log = msgspec.structs.replace(self._opened(path, alone=alone), order=self._options.order)
+        option = "--set order=newest"
+        if log.order is None and _seems_newest_first(log, self._agent):
+            message = (
+                "most chats begin with different words of the agent, and many end with a user whom "
+                "nobody answers: is the newest message first? If not, add --set order=oldest"
+            )
+            if alone:
+                raise BadOption(option, f"{path}: {message}")
+            raise bad_file(path, f"{option}: {message}")
+        return log
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
         asked = self._options
@@ -300,6 +322,7 @@ class _Log(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()  # of their messages; several: each a model's
     ids: tuple[str, ...] = ()  # columns that hold another id in each row
     unread: tuple[str, ...] = ()  # columns of messages or exchanges that say something else
+    order: str | None = None  # the message that stands first: "newest" or "oldest"
 
 
 def _compared(value: object) -> str:
@@ -337,6 +360,48 @@ def _anybody_replies(log: _Log) -> bool:
             return True
 
     return False
+
+
+def _seems_newest_first(log: _Log, agent: Sequence[str] | None) -> bool:
+    """Whether most chats begin with an agent who does not greet all alike, and many end with what a
+    user says; no times tell.
+    """
+    chats = ending = 0
+    openings = []
+    for _, row in islice(_records(log, Findings()), LOOKED_AT):
+        said = _said(log, row, agent)
+        sides = [message.get("role") for message in said]
+        if _times(said) or not {"user", "assistant"} <= {*sides}:
+            continue
+        chats += 1
+        if sides[0] == "assistant":
+            openings.append(str(said[0].get("content")))
+            ending += sides[-1] == "user"
+
+    begin_so = chats >= _FEWEST_ALIKE and 4 * len(openings) > 3 * chats
+    return begin_so and 4 * ending > chats and 2 * len({*openings}) > len(openings)
+
+
+def _times(said: Sequence[Mapping[str, object]]) -> list[str]:
+    """When each message was written; none: some do not say."""
+    found = []
+    for message in said:
+        for key in message:
+            time = None if _IS_OF_TIME.isdisjoint(words_of(key)) else moment(message[key])
+            if time is not None:
+                found.append(time)
+                break
+        else:
+            return []
+    return found
+
+
+def _is_newest_first(log: _Log, listed: Sequence[Mapping[str, object]]) -> bool:
+    """Whether the messages of a chat stand in the reverse order, as is said or their times show."""
+    if log.order is not None:
+        return log.order == "newest"
+    times = _times(listed)
+    return bool(times) and times[0] > times[-1] and times == sorted(times, reverse=True)
 
 
 def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | None:
@@ -456,6 +521,7 @@ def _trials(
                 continue
             said = _said(log, row, agent)
             heard.messages += len(said)
+            heard.reversed += log.order is None and _is_newest_first(log, _listed(row))
             for part in _KEYS:
                 heard.keys_of(part, row.list(part))
             why_not = _why_not(said, row, agent)
@@ -520,6 +586,7 @@ class _Heard(msgspec.Struct):
     inside: dict[str, None] = {}  # paths of keys of messages
     exchanges: list[dict[str, str]] = []  # the first
     joined: int = 0  # messages, with the one before
+    reversed: int = 0  # chats
     messages: int = 0
     used: int = 0  # messages
     answers: int = 0
@@ -568,6 +635,9 @@ class _Heard(msgspec.Struct):
         if self.used < self.messages:
             left = f"{count(self.messages - self.used)} not (left out, or before what is asked)"
             yield f"{plural(self.messages, 'message')}: {count(self.used)} used, {left}"
+        if self.reversed:
+            chats = plural(self.reversed, "chat")
+            yield f"{chats} newest first, by the times of the messages: read from the end"
         if self.joined:
             joined = plural(self.joined, "message")
             yield f"{joined} joined with the one before, of the same speaker"
@@ -584,6 +654,8 @@ class _Heard(msgspec.Struct):
 def _said(log: _Log, row: Json, agent: Sequence[str] | None) -> list[JsonObject]:
     """The messages of a record, with their sides as roles where they are known."""
     listed = _listed(row)
+    if _is_newest_first(log, listed):
+        listed.reverse()
     # Where the `speaker`, not the `role`, may be the system, it answers, as in the
     # Schema-Guided Dialogue dataset
     first: object = next(iter(listed), None)

@@ -213,3 +213,14 @@ def test_chats_that_stand_newest_first_are_asked_or_read_by_their_times(tmp_path
             imported("chats", tmp_path / "runs", path)
     first = answers(tmp_path, path, **options)[0]
     assert first == ("not named", "Where is book 0?", "It is on shelf 0.")
+
+
+def test_cells_on_the_first_row_of_each_block_are_read_for_its_rows_and_their_id_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    block = "{},{},Client,Hello there\n,,Agent,Good morning\n,,Client,A house please\n,,Agent,Here is house {}\n"
+    path.write_text("RecID,Day,author,words\n" + block.format(7, "Mon", 7) + block.format(9, "Tue", 9))
+    for options in ({}, {"conversation": "RecID"}):
+        (result,) = import_results("chats", [path], tmp_path / str(len(options)), options=options)
+        assert "2 conversations" in result.findings.notes
+        assert "'RecID', 'Day': on the first row of 2 blocks only" in result.findings.notes[0]
+        assert sorted(sample.id for sample in result.run.samples())[::2] == ["7 turn 1", "9 turn 1"]

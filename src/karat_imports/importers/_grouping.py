@@ -10,10 +10,10 @@ import msgspec
 
 from karat.documents.chats import Message, has_both_sides
 from karat.documents.columns import is_empty
-from karat.documents.names import with_role, word_set, words_of
+from karat.documents.names import meanings, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
-from karat.formats import plural
+from karat.formats import plural, some_of
 from karat_imports.importers._reading import Json, utc
 
 _ID = "conversation_id"
@@ -31,6 +31,7 @@ _TIMES = word_set("time timestamp datetime date created sent ts at")
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
 _MOST_WAYS = 8
+_FEWEST_BELOW = 3  # rows of a block, with its first
 _FEWEST = 5  # rows of which it matters how they are grouped
 
 
@@ -96,6 +97,48 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
         others = {key: value for key, value in row.items() if key != _ID}
         found.add(number, {_ID: " ".join(words) or path.stem, **others})
 
+    return found
+
+
+def with_headers(rows: Rows, by: Grouping) -> Rows:
+    """The rows, each with the cells that only the first row of its conversation fills, if several
+    columns with an id are filled so and others always; the id names the conversation if nothing
+    else is said.
+    """
+    filled: dict[str, list[int]] = {}
+    for place, (_, row) in enumerate(rows.rows):
+        for key in row:
+            if not is_empty(row[key]):
+                filled.setdefault(key, []).append(place)
+    heads: dict[tuple[int, ...], list[str]] = {}
+    always = 0
+    for key, places in filled.items():
+        always += 10 * len(places) >= 9 * rows.count
+        if places[0] == 0 and 1 < len(places) <= rows.count / _FEWEST_BELOW:
+            heads.setdefault(tuple(places), []).append(key)
+
+    keys = max(heads.values(), key=len, default=[])
+    ids = []
+    for key in keys:
+        named = {str(row.get(key)) for _, row in rows.rows if not is_empty(row.get(key))}
+        is_id = any(meaning.role in ("conversation", "id") for meaning in meanings(key))
+        if is_id and len(named) == len(filled[key]):
+            ids.append(key)
+    if len(keys) < 2 or not ids or always < 2:
+        return rows
+    shown = some_of([f"'{key}'" for key in keys], most=6)
+    note = f"{shown}: on the first row of {len(filled[ids[0]])} blocks only, read for all below it"
+    found = msgspec.structs.replace(rows, rows=[], count=0, notes=[*rows.notes, note])
+    head: dict[str, object] = {}
+    for number, row in rows.rows:
+        if not is_empty(row.get(ids[0])):
+            head = {key: row[key] for key in keys}
+        whole = {**row, **head}
+        if not by.is_said:
+            whole = {_ID: str(whole.pop(ids[0])), **whole}
+        found.add(number, whole)
+    if not by.is_said:
+        found.notes[-1] += f"; '{ids[0]}' names the conversation"
     return found
 
 

@@ -204,7 +204,11 @@ def joined(said: Said) -> Rows:
             called = f"row {number}"
         groups.setdefault(called, []).append((number, row))
 
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), regrouped=True)
+    note = "a conversation: a row" if said.exchanges else "all rows are one conversation"
+    if named is not None:
+        note = f"'{named}' names the conversation"
+    notes = [*rows.notes, note]
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), regrouped=True, notes=notes)
     for name, group in groups.items():
         if all(number in when for number, _ in group):
             group.sort(key=lambda numbered: _seconds(when[numbered[0]]))

@@ -43,7 +43,7 @@ from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTr
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
-from karat_imports.importers._grouping import Grouping, choices, grouped
+from karat_imports.importers._grouping import Grouping, choices, grouped, with_headers
 from karat_imports.importers._reading import (
     Json,
     bad_file,
@@ -192,7 +192,8 @@ class Chats:
         whole = asked.part is None and asked.sheet is None and not self._grouping.is_said
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return self._with_replies(_Log(path))
-        read = grouped(table(path, part=asked.part, sheet=asked.sheet), self._grouping, path)
+        read = table(path, part=asked.part, sheet=asked.sheet)
+        read = grouped(with_headers(read, self._grouping), self._grouping, path)
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
@@ -246,7 +247,7 @@ class Chats:
         if found is None:
             raise bad_file(path, "the columns that are named hold no messages")
         self._ask_what_groups(said.rows, found, path, alone=alone, lay=lay)
-        return found
+        return self._with_unread(found, said.rows)
 
     def _ask_who_answers(self, read: Rows, found: _Log, path: Path, *, alone: bool) -> None:
         """Raises BadOption, of one of several files BadDataset, if some replies are not read."""
@@ -537,6 +538,7 @@ def _trials(
                 findings.left_out("chat in which the user says nothing", place)
                 continue
 
+            heard.chats += 1
             heard.used += sum(turn.asked + len(turn.answer) for turn in turns)
             script = "\n".join(turn.question for turn in turns)
             name, key = _name(log, row)
@@ -586,7 +588,8 @@ class _Heard(msgspec.Struct):
     inside: dict[str, None] = {}  # paths of keys of messages
     exchanges: list[dict[str, str]] = []  # the first
     joined: int = 0  # messages, with the one before
-    reversed: int = 0  # chats
+    chats: int = 0
+    reversed: int = 0  # of these
     messages: int = 0
     used: int = 0  # messages
     answers: int = 0
@@ -632,6 +635,8 @@ class _Heard(msgspec.Struct):
         if self.is_one_answer and self.answers >= _FEWEST_ALIKE:
             text = excerpt(self.first_answer or "", 40)
             yield f"all {count(self.answers)} answers are the same text ('{text}'): a placeholder?"
+        if self.chats:
+            yield plural(self.chats, "conversation")
         if self.used < self.messages:
             left = f"{count(self.messages - self.used)} not (left out, or before what is asked)"
             yield f"{plural(self.messages, 'message')}: {count(self.used)} used, {left}"

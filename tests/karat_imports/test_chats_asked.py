@@ -224,3 +224,25 @@ def test_cells_on_the_first_row_of_each_block_are_read_for_its_rows_and_their_id
         assert "2 conversations" in result.findings.notes
         assert "'RecID', 'Day': on the first row of 2 blocks only" in result.findings.notes[0]
         assert sorted(sample.id for sample in result.run.samples())[::2] == ["7 turn 1", "9 turn 1"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_pause_in_seconds_or_milliseconds_parts_what_one_user_says(tmp_path: Path, whole: bool) -> None:
+    chats: dict[str, list[object]] = {"ann": [], "bob": []}
+    rows = []
+    for name, chat in chats.items():
+        for hour in range(3):
+            said = [("user", f"Is it {hour}, says {name}?"), ("bot", f"Yes, {name}, it is {hour}.")]
+            for role, text in said:
+                message = {"sender": role, "text": text, "timestamp": 1767225600000 + 3_600_000 * hour}
+                chat.append(message)
+                rows.append({"session_id": name, **message, "timestamp": 1767225600 + 3600 * hour})
+    path = write(tmp_path, chats if whole else rows)
+    for pause, conversations in ((30, 6), (90, 2)):
+        (result,) = import_results("chats", [path], tmp_path / str(pause), options={"pause": pause})
+        notes = result.findings.notes
+        assert f"{conversations} conversations" in notes
+        assert ("pause=90 begins no conversation: no pause is so long" in notes) == (pause == 90)
+        (first, *_) = sorted(sample.id for sample in result.run.samples())
+        assert first.startswith("ann")
+        assert result.counts["answers"] == 6

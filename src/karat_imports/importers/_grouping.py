@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import is_empty
+from karat.documents.columns import Row, is_empty
 from karat.documents.names import meanings, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import plural, some_of
-from karat_imports.importers._reading import Json, utc
+from karat_imports.importers._reading import moment
 
 _ID = "conversation_id"
 ALL, ROW = "all", "row"
@@ -28,6 +28,7 @@ _SENDERS = word_set("from sender source author fromid senderid")
 _RECIPIENTS = word_set("to recipient receiver target addressee toid recipientid receiverid")
 _DAYS = (("day",), ("date",))
 _TIMES = word_set("time timestamp datetime date created sent ts at")
+OF_TIME = word_set("time timestamp date at created updated")
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
 _MOST_WAYS = 8
@@ -58,28 +59,20 @@ class Grouping(msgspec.Struct, frozen=True):
 
 
 def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
-    """The rows with the name of their conversation in the first column. Raises BadOption for a
-    column that no row has.
+    """The rows with the name of their conversation in the first column, and those that hold chats
+    with long pauses in parts. Raises BadOption for a column that no row has.
     """
     if not by.is_said:
         return rows
-    keys = {key: None for _, row in rows.rows for key in row}
-    columns = [*by.columns]
-    each = columns == [ROW] and ROW not in keys
-    if columns == [ALL] and ALL not in keys:
-        columns = []
-    elif not columns:
-        columns = [key for key in with_role(keys, "conversation") if "." not in key][:1]
-    for key in () if each else columns:
-        if key not in keys:
-            hint = did_you_mean(key, keys)
-            raise BadOption("--set conversation", f"{path}: no column is called '{key}'{hint}")
-
+    are_chats = by.pause is not None and any(_timed(row) for _, row in rows.rows)
+    columns, each = _naming(rows, by, path, are_chats=are_chats)
     either_way = len(columns) == 2 and _send_to_each_other(rows, *columns)
     parts: dict[tuple[str, ...], int] = {}  # of what has the same name, by pauses
     last: dict[tuple[str, ...], datetime] = {}
-    times = row_times(rows) if by.pause is not None else {}
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=())
+    times = row_times(rows) if by.pause is not None and not are_chats else {}
+    pause = timedelta(minutes=by.pause or 0)
+    begun = 0
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes])
     for number, row in rows.rows:
         name = tuple(str(row.get(column)) for column in columns)
         if each or any(is_empty(row.get(column)) for column in columns):
@@ -87,17 +80,86 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
         if either_way:
             name = tuple(sorted(name))
         time = times.get(number)
-        if time is not None and by.pause is not None:
-            begins = abs(time - last.get(name, time)) > timedelta(minutes=by.pause)
+        if time is not None:
+            begins = abs(time - last.get(name, time)) > pause
+            begun += begins
             parts[name] = parts.get(name, 1) + begins
             last[name] = time
-        words = [*name]
-        if name in parts:
-            words.append(str(parts[name]))
-        others = {key: value for key, value in row.items() if key != _ID}
-        found.add(number, {_ID: " ".join(words) or path.stem, **others})
+        pieces = _parted(row, pause) if are_chats else [row]
+        begun += len(pieces) - 1
+        for piece in pieces:
+            if are_chats:
+                parts[name] = parts.get(name, 0) + 1
+            words = [*name]
+            if name in parts:
+                words.append(str(parts[name]))
+            others = {key: value for key, value in piece.items() if key != _ID}
+            found.add(number, {_ID: " ".join(words) or path.stem, **others})
 
+    if by.pause is not None and not begun:
+        why = "no pause is so long" if parts else "no column holds the times of messages"
+        found.notes.append(f"pause={by.pause:g} begins no conversation: {why}")
     return found
+
+
+def _naming(rows: Rows, by: Grouping, path: Path, *, are_chats: bool) -> tuple[list[str], bool]:
+    """The columns that name the conversation, and whether each row is one."""
+    keys = {key: None for _, row in rows.rows for key in row}
+    columns = [*by.columns]
+    if columns == [ROW] and ROW not in keys:
+        return [], True
+    if columns == [ALL] and ALL not in keys:
+        return [], False
+    if not columns:
+        named = with_role(keys, "conversation")
+        if are_chats:
+            named += with_role(keys, "id")
+        columns = [key for key in named if "." not in key][:1]
+        return columns, are_chats and not columns
+    for key in columns:
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            raise BadOption("--set conversation", f"{path}: no column is called '{key}'{hint}")
+    return columns, False
+
+
+def times_of(said: Sequence[Mapping[str, object]]) -> list[str]:
+    """When each message was written; none: some do not say."""
+    found = []
+    for message in said:
+        for key in message:
+            time = None if OF_TIME.isdisjoint(words_of(key)) else moment(message[key])
+            if time is not None:
+                found.append(time)
+                break
+        else:
+            return []
+    return found
+
+
+def _timed(row: Row) -> str | None:
+    """The column with a list of messages that all say when they were written; None: none has."""
+    for key, value in row.items():
+        listed = isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+        if listed and times_of(value):
+            return key
+    return None
+
+
+def _parted(row: Row, pause: timedelta) -> list[Row]:
+    """The row, or one for each part of its chat that a pause ends."""
+    key = _timed(row)
+    if key is None:
+        return [row]
+    parts: list[list[object]] = []
+    before = None
+    for message, written in zip(row[key], times_of(row[key]), strict=True):
+        time = datetime.fromisoformat(written)
+        if before is None or abs(time - before) > pause:
+            parts.append([])
+        parts[-1].append(message)
+        before = time
+    return [{**row, key: part} for part in parts]
 
 
 def with_headers(rows: Rows, by: Grouping) -> Rows:
@@ -258,7 +320,7 @@ def row_times(rows: Rows) -> dict[int, datetime]:
             continue
         found = {}
         for number, row in rows.rows:
-            written = utc(Json(row).text(key))
+            written = moment(row.get(key))
             if written is not None:
                 found[number] = datetime.fromisoformat(written)
         if 2 * len(found) > rows.count:

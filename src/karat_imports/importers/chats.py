@@ -43,14 +43,20 @@ from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTr
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
-from karat_imports.importers._grouping import Grouping, choices, grouped, with_headers
+from karat_imports.importers._grouping import (
+    OF_TIME,
+    Grouping,
+    choices,
+    grouped,
+    times_of,
+    with_headers,
+)
 from karat_imports.importers._reading import (
     Json,
     bad_file,
     beginning,
     digest,
     each_readable,
-    moment,
     sample_name,
     utc,
 )
@@ -83,7 +89,6 @@ _OF_MESSAGES = {
     *(NAME, "finish_reason", "stop_reason", "refusal"),
 }
 """Keys of messages that are read, or say nothing to compare."""
-_IS_OF_TIME = word_set("time timestamp date at created updated")
 _REPLIES = ("response", "answer", "reply", "output", "completion")
 _AROUND = (
     "request",
@@ -301,7 +306,7 @@ class Chats:
         used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
         unread = []
         for path, column in columns.items():
-            of_time = _IS_OF_TIME & {*words_of(path)}
+            of_time = OF_TIME & {*words_of(path)}
             known = path in kept or path in used or "." in path or of_time
             values = {_compared(value) for value in column.values}
             if not known and 2 * len(values - said) > len(values):
@@ -372,7 +377,7 @@ def _seems_newest_first(log: _Log, agent: Sequence[str] | None) -> bool:
     for _, row in islice(_records(log, Findings()), LOOKED_AT):
         said = _said(log, row, agent)
         sides = [message.get("role") for message in said]
-        if _times(said) or not {"user", "assistant"} <= {*sides}:
+        if times_of(said) or not {"user", "assistant"} <= {*sides}:
             continue
         chats += 1
         if sides[0] == "assistant":
@@ -383,25 +388,11 @@ def _seems_newest_first(log: _Log, agent: Sequence[str] | None) -> bool:
     return begin_so and 4 * ending > chats and 2 * len({*openings}) > len(openings)
 
 
-def _times(said: Sequence[Mapping[str, object]]) -> list[str]:
-    """When each message was written; none: some do not say."""
-    found = []
-    for message in said:
-        for key in message:
-            time = None if _IS_OF_TIME.isdisjoint(words_of(key)) else moment(message[key])
-            if time is not None:
-                found.append(time)
-                break
-        else:
-            return []
-    return found
-
-
 def _is_newest_first(log: _Log, listed: Sequence[Mapping[str, object]]) -> bool:
     """Whether the messages of a chat stand in the reverse order, as is said or their times show."""
     if log.order is not None:
         return log.order == "newest"
-    times = _times(listed)
+    times = times_of(listed)
     return bool(times) and times[0] > times[-1] and times == sorted(times, reverse=True)
 
 
@@ -601,7 +592,7 @@ class _Heard(msgspec.Struct):
         for message in listed:
             keys = speaker_and_text(message) or any_speaker_and_text(message) or ()
             for name, value in message.items():
-                known = name in keys or name in _OF_MESSAGES or _IS_OF_TIME & {*words_of(name)}
+                known = name in keys or name in _OF_MESSAGES or OF_TIME & {*words_of(name)}
                 if not known and not is_empty(value):
                     self.inside[f"{path}[].{name}"] = None
 

@@ -246,3 +246,15 @@ def test_a_pause_in_seconds_or_milliseconds_parts_what_one_user_says(tmp_path: P
         (first, *_) = sorted(sample.id for sample in result.run.samples())
         assert first.startswith("ann")
         assert result.counts["answers"] == 6
+
+
+def test_words_for_nobody_name_no_conversation_and_replies_that_report_errors_are_doubted(tmp_path: Path) -> None:
+    rows = []
+    for number, name in enumerate(["a", "a", "unknown", "Unknown", "n/a"]):
+        reply = "Error connecting to the API: 'choices'" if number > 2 else f"It is page {number}."
+        rows.append({"session_id": name, "user_input": f"Which page has picture {number}?", "model_reply": reply})
+    (result,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
+    notes = result.findings.notes
+    assert "'unknown' (2 rows), 'n/a' (1 row) in 'session_id' names no conversation" in notes
+    assert "2 answers of 5 in 'answer' may be an error: Error connecting to the API: 'choices'" in notes
+    assert "4 conversations" in notes

@@ -50,7 +50,8 @@ _CODE = re.compile(  # an id, a constant, a link or the name of a file
 _ERROR_WORD = "(?:error|erreur|errore?|erro|fehler|fout|ошибка|lỗi|hata|błąd|오류|エラー|错误|錯誤)"
 _ERROR = re.compile(
     rf"[\W_]*(?:(?:an |unknown )?{_ERROR_WORD}(?:\W*[:：\])]|\W*$| (?:occurred|processing|"
-    r"generating|during|calling|code|from|in|while)\b)|\w+Error\W*(?:$|:)|exception\W*:|"
+    r"generating|during|calling|code|from|in|while|connecting|getting|fetching|contacting|"
+    r"communicating|retrieving|loading|reading)\b)|\w+Error\W*(?:$|:)|exception\W*:|"
     r"(?:(?:request|hard) )?timed? ?out\b|traceback\b|http(?: error)? \d{3}|\w+_UNAVAILABLE|"
     r"failed to (?:generate|parse|call|connect|get|load|fetch|answer|respond)\b)"
     r"|.{0,40}(?:\berror code: ?\d{3}\b|['\"]error['\"] ?: ?[{'\"])",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import Row, is_empty
+from karat.documents.columns import MISSING, Row, is_empty
 from karat.documents.names import meanings, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
@@ -29,6 +30,7 @@ _RECIPIENTS = word_set("to recipient receiver target addressee toid recipientid 
 _DAYS = (("day",), ("date",))
 _TIMES = word_set("time timestamp datetime date created sent ts at")
 OF_TIME = word_set("time timestamp date at created updated")
+_NOBODY = MISSING | {"unknown", "anonymous", "undefined"}
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
 _MOST_WAYS = 8
@@ -162,6 +164,39 @@ def _parted(row: Row, pause: timedelta) -> list[Row]:
     return [{**row, key: part} for part in parts]
 
 
+def without_placeholders(rows: Rows, by: Grouping) -> Rows:
+    """The rows without the words for none in columns that name the conversation; without a column
+    that holds nothing else.
+    """
+    keys = {key: None for _, row in rows.rows for key in row}
+    notes = []
+    empty = []  # columns
+    looked_at = dict.fromkeys([*with_role(keys, "conversation"), *by.columns])
+    for key in looked_at:
+        named = [row[key] for _, row in rows.rows if not is_empty(row.get(key))]
+        words = Counter(_word(value) for value in named if _word(value) in _NOBODY)
+        said = some_of([f"'{word}' ({plural(words[word], 'row')})" for word in words])
+        if words:
+            notes.append(f"{said} in '{key}' names no conversation")
+        if words and words.total() == len(named) and key not in by.columns:
+            empty.append(key)
+    if not notes:
+        return rows
+    notes = [*rows.notes, *notes]
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=notes)
+    for number, row in rows.rows:
+        kept = {key: value for key, value in row.items() if key not in empty}
+        for key in kept.keys() & looked_at.keys():
+            if _word(kept[key]) in _NOBODY:
+                kept[key] = None
+        found.add(number, kept)
+    return found
+
+
+def _word(value: object) -> str:
+    return str(value).strip().casefold()
+
+
 def with_headers(rows: Rows, by: Grouping) -> Rows:
     """The rows, each with the cells that only the first row of its conversation fills, if several
     columns with an id are filled so and others always; the id names the conversation if nothing
@@ -190,7 +225,7 @@ def with_headers(rows: Rows, by: Grouping) -> Rows:
         return rows
     shown = some_of([f"'{key}'" for key in keys], most=6)
     note = f"{shown}: on the first row of {len(filled[ids[0]])} blocks only, read for all below it"
-    found = msgspec.structs.replace(rows, rows=[], count=0, notes=[*rows.notes, note])
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
     head: dict[str, object] = {}
     for number, row in rows.rows:
         if not is_empty(row.get(ids[0])):

@@ -50,6 +50,7 @@ from karat_imports.importers._grouping import (
     grouped,
     times_of,
     with_headers,
+    without_placeholders,
 )
 from karat_imports.importers._reading import (
     Json,
@@ -198,7 +199,8 @@ class Chats:
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return self._with_replies(_Log(path))
         read = table(path, part=asked.part, sheet=asked.sheet)
-        read = grouped(with_headers(read, self._grouping), self._grouping, path)
+        read = with_headers(without_placeholders(read, self._grouping), self._grouping)
+        read = grouped(read, self._grouping, path)
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))

@@ -258,3 +258,11 @@ def test_words_for_nobody_name_no_conversation_and_replies_that_report_errors_ar
     assert "'unknown' (2 rows), 'n/a' (1 row) in 'session_id' names no conversation" in notes
     assert "2 answers of 5 in 'answer' may be an error: Error connecting to the API: 'choices'" in notes
     assert "4 conversations" in notes
+
+
+def test_messages_without_text_and_the_chats_of_nothing_else_are_counted(tmp_path: Path) -> None:
+    said = [("a", False, "Where is it?"), ("a", True, "It is here."), ("a", False, ""), ("b", False, "")]
+    rows = [{"conversation_id": name, "is_bot": bot, "body": text} for name, bot, text in said]
+    (result,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
+    lost = "not read: 2 messages without text, with them all of 1 conversation (b)"
+    assert lost in result.findings.notes

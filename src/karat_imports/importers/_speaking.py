@@ -172,6 +172,7 @@ def _spoken(
     note = f"a row: a message; '{speaker}' says who speaks, {shown} what"
     found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
     others = Counter[str]()
+    silent: list[Row] = []
     for number, row in rows.rows:
         who = str(cell(row, speaker))
         said = _first_filled(row, text)
@@ -179,12 +180,27 @@ def _spoken(
             others[who] += 1
             continue
         beside = {key: value for key, value in row.items() if key not in (speaker, *text)}
-        if not is_empty(said):
+        if is_empty(said):
+            silent.append(beside)
+        else:
             spoken = {"role": sides[who], NAME: who, "content": str(said)}
             found.add(number, {**beside, "messages": [spoken]})
+    if silent:
+        found.notes.append(f"not read: {_without_text(silent, found)}")
     if others:
         found.notes.append(f"not read: {plural(sum(others.values()), 'row')} of {_named(others)}")
     return Said(found, tuple(agent) if agent else None, False)
+
+
+def _without_text(silent: Sequence[Row], said: Rows) -> str:
+    """How many messages hold no text, and the conversations that hold no others."""
+    text = f"{plural(len(silent), 'message')} without text"
+    for key in with_role(dict.fromkeys(key for row in silent for key in row), "conversation")[:1]:
+        lost = {str(row.get(key)) for row in silent}
+        lost -= {str(row.get(key)) for _, row in said.rows}
+        if lost:
+            text += f", with them all of {plural(len(lost), 'conversation')} ({some_of([*lost])})"
+    return text
 
 
 def joined(said: Said) -> Rows:

@@ -266,3 +266,11 @@ def test_messages_without_text_and_the_chats_of_nothing_else_are_counted(tmp_pat
     (result,) = import_results("chats", [write(tmp_path, rows)], tmp_path / "runs")
     lost = "not read: 2 messages without text, with them all of 1 conversation (b)"
     assert lost in result.findings.notes
+
+
+def test_the_text_of_a_part_is_in_the_field_that_its_type_names(tmp_path: Path) -> None:
+    part = {"type": "html", "html": "<p>It is here.</p>", "text": None}
+    pictured = {"type": "image_url", "image_url": "https://example.org/a.png"}
+    asked = {"role": "user", "content": [{"type": "text", "text": "Where is it?", "html": None}]}
+    path = write(tmp_path, [{"messages": [asked, {"role": "assistant", "content": [part, pictured]}]}])
+    assert answers(tmp_path, path) == [("not named", "Where is it?", "<p>It is here.</p>")]

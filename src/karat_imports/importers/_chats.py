@@ -13,6 +13,7 @@ from karat_imports.importers._reading import Json, Unreadable, decode
 _AROUND = ("messages", "generations", "choices", "output")  # keys of a list of messages
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _TEXTS = ("text", "input_text", "output_text")  # types of parts
+_MARKUP = ("html", "markdown", "refusal")  # types of parts whose text is in the field of that name
 _CALLS = ("tool_call", "tool_use", "toolUse", "function_call")
 _RESULTS = ("tool_call_response", "tool_result", "toolResult", "function_call_output")
 
@@ -50,6 +51,8 @@ def spoken(content: object) -> str | None:
             texts.append(part)
         elif row.text("type") in (None, *_TEXTS):
             texts.append(row.text("text", "content") or "")
+        elif row.text("type") in _MARKUP:
+            texts.append(row.text(str(row["type"])) or "")
 
     return "\n".join(filter(None, texts)) or None
 

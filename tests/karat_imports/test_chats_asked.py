@@ -274,3 +274,15 @@ def test_the_text_of_a_part_is_in_the_field_that_its_type_names(tmp_path: Path) 
     asked = {"role": "user", "content": [{"type": "text", "text": "Where is it?", "html": None}]}
     path = write(tmp_path, [{"messages": [asked, {"role": "assistant", "content": [part, pictured]}]}])
     assert answers(tmp_path, path) == [("not named", "Where is it?", "<p>It is here.</p>")]
+
+
+def test_a_table_of_two_texts_may_hold_right_answers_which_check_asks(tmp_path: Path) -> None:
+    rows = [
+        {"questions": "Where is it now?", "answers": "It is here."},
+        {"questions": "Who is it?", "answers": "It is me."},
+    ]
+    note = "only 'questions' and 'answers': if they are questions and right answers to them, see `karat check FILE`"
+    for number, more in enumerate(({}, {"latency": 3})):
+        path = write(tmp_path, [{**row, **more} for row in rows])
+        (result,) = import_results("chats", [path], tmp_path / str(number))
+        assert (note in result.findings.notes) == (not more)

@@ -200,7 +200,7 @@ class Chats:
             return self._with_replies(_Log(path))
         read = table(path, part=asked.part, sheet=asked.sheet)
         read = with_headers(without_placeholders(read, self._grouping), self._grouping)
-        read = grouped(read, self._grouping, path)
+        read = _doubted(grouped(read, self._grouping, path))
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
@@ -423,6 +423,20 @@ def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | 
     if len(found) == 1 and is_certain:
         return found[0]
     return None
+
+
+def _doubted(rows: Rows) -> Rows:
+    """The rows, with a note if they hold texts in two columns and nothing else."""
+    columns = columns_of(row for _, row in rows.rows)
+    worded = 0
+    for column in columns.values():
+        spaced = sum(" " in value.strip() for value in column.values)
+        worded += column.is_text and 2 * spaced > len(column.values)
+    if len(columns) != 2 or worded != 2:
+        return rows
+    shown = " and ".join(f"'{path}'" for path in columns)
+    note = f"only {shown}: if they are questions and right answers to them, see `karat check FILE`"
+    return msgspec.structs.replace(rows, notes=[*rows.notes, note])
 
 
 def _exchanges(rows: Rows, reading: Reading) -> Rows:

@@ -28,8 +28,7 @@ _NAMING = word_set(
 _SENDERS = word_set("from sender source author fromid senderid")
 _RECIPIENTS = word_set("to recipient receiver target addressee toid recipientid receiverid")
 _DAYS = (("day",), ("date",))
-_TIMES = word_set("time timestamp datetime date created sent ts at")
-OF_TIME = word_set("time timestamp date at created updated")
+OF_TIME = word_set("time timestamp datetime date created updated sent ts at")
 _NOBODY = MISSING | {"unknown", "anonymous", "undefined"}
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
@@ -351,7 +350,7 @@ def row_times(rows: Rows) -> dict[int, datetime]:
     """When each row was written, by its number; none: no column says so."""
     keys = {key: None for _, row in rows.rows for key in row}
     for key in keys:
-        if _TIMES.isdisjoint(words_of(key)) or words_of(key) in _DAYS:
+        if OF_TIME.isdisjoint(words_of(key)) or words_of(key) in _DAYS:
             continue
         found = {}
         for number, row in rows.rows:

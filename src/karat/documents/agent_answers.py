@@ -13,7 +13,7 @@ from karat.documents.names import (
     is_gold,
     joined,
     last_part,
-    meanings,
+    roles_of,
     word_set,
     words_of,
 )
@@ -223,7 +223,7 @@ def _without_answer(
     if shapes.get("messages"):
         return goldens
     others = [path for path in file.free if path not in of_others]
-    may_answer = {meaning.role for path in others for meaning in meanings(path)} & {"golden"}
+    may_answer = roles_of(*others) & {"golden"}
     if len(others) == 1 and may_answer and file.holds_answer(others[0]) and shapes.get("id"):
         file.unsure = others[0] in exact or joined(others[0]) in _ASKED_ALONE
         return [{"answer": (others[0],)}]

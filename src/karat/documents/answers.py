@@ -20,7 +20,7 @@ from karat.documents.names import (
     Role,
     last_part,
     may_be_factor,
-    meanings,
+    roles_of,
     with_role,
     word_set,
     words_of,
@@ -54,7 +54,7 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
     asked_or_said = ("question", "golden", "answer")
     others = set()
     for name in columns:
-        roles = {meaning.role for meaning in meanings(name)}
+        roles = roles_of(name)
         if role in asked_or_said and role not in roles and roles & {*asked_or_said}:
             others.add(name)
 

@@ -22,6 +22,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    sure_roles,
     word_set,
     words_of,
 )
@@ -266,7 +267,7 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     for path, column in file.columns.items():
         if not column.filled or column.mean_length > _LABEL or "." in path:
             continue
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        roles = sure_roles(path)
         words = words_of(path)
         is_right = bool({"golden", "criterion"} & roles)
         if is_right and len(words) > 1 and criterion_type(path) is None:

@@ -494,6 +494,21 @@ def meanings(path: str) -> tuple[Meaning, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def roles_of(*names: str) -> set[Role]:
+    """What the names suggest, surely or not."""
+    found = set()
+    for name in names:
+        for meaning in meanings(name):
+            found.add(meaning.role)
+
+    return found
+
+
+def sure_roles(name: str) -> set[Role]:
+    """What a name surely means."""
+    return {meaning.role for meaning in meanings(name) if not meaning.weak}
+
+
 def with_role(columns: Iterable[str], *roles: Role) -> list[str]:
     """The columns that surely have a role by their names: role by role, usual names first."""
     found = []
@@ -622,7 +637,11 @@ def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
-    if words[-1] in ("name", "version") and words[:-1] and "condition" in _roles_of(words[:-1]):
+    if (
+        words[-1] in ("name", "version")
+        and words[:-1]
+        and "condition" in sure_roles("_".join(words[:-1]))
+    ):
         return Meaning("condition")
     if {*words} & _TIMES and {*words} <= _TIMES | _TIMED | _UNITS:
         return Meaning("latency")
@@ -638,18 +657,13 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
 
 def _identifier(words: tuple[str, ...]) -> Meaning | None:
     if words[-1] == "id" and len(words) == 2:
-        if "condition" in _roles_of(words[:1]):
+        if "condition" in sure_roles(words[0]):
             return Meaning("condition")
         if words[0] in ADDED.before_id:
             return Meaning(ADDED.before_id[words[0]])
         return Meaning("id", weak=True)
 
     return None
-
-
-def _roles_of(words: tuple[str, ...]) -> set[Role]:
-    """What a name of these words surely means."""
-    return {meaning.role for meaning in meanings("_".join(words)) if not meaning.weak}
 
 
 def is_gold(words: Collection[str]) -> bool:
@@ -724,7 +738,7 @@ def holds_scores(path: str) -> bool:
 
 def tells_of_answers(path: str) -> bool:
     """Whether a name surely has a role that tells something of an answer."""
-    roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+    roles = sure_roles(path)
     return bool(roles - {"metadata", "context", "cluster"})
 
 
@@ -752,7 +766,7 @@ def may_be_factor(path: str, *, rarely: bool = False) -> bool:
         return False
     if side_of(last_part(path)) == "assistant":
         return True
-    return not _OF_ANSWERS & {meaning.role for meaning in meanings(path)}
+    return not _OF_ANSWERS & roles_of(path)
 
 
 def is_measure(words: Collection[str]) -> bool:

@@ -16,6 +16,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    roles_of,
     side_of,
     word_set,
     words_of,
@@ -222,7 +223,7 @@ def _add_record(
         return
     found, values = [], 0
     for path, column in file.columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         others = roles - {"question", "golden", "condition", "metadata", "cluster"}
         if "." in path or path in used or others or not column.filled or column.is_constant:
             continue
@@ -361,7 +362,7 @@ def _may_be_found(file: Candidates, path: str) -> bool:
 def _inside_golden(path: str) -> bool:
     """Whether a column is inside an object that is a golden answer or a criterion by its name."""
     for parent in path.split(".")[:-1]:
-        roles = {meaning.role for meaning in meanings(parent)}
+        roles = roles_of(parent)
         if roles & {"golden", "criterion"} and "question" not in roles:
             return True
 

@@ -23,6 +23,8 @@ from karat.documents.names import (
     meanings,
     names_persons,
     repeats,
+    roles_of,
+    sure_roles,
     word_set,
     words_of,
 )
@@ -110,12 +112,7 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
-        strong = []
-        for meaning in meanings(path):
-            if not meaning.weak:
-                strong.append(meaning)
-
-        verdict = column.is_judgement and not strong and not words & _NOT_JUDGED
+        verdict = column.is_judgement and not sure_roles(path) and not words & _NOT_JUDGED
         verdict = verdict or column.compares is not None
         if judged or verdict or holds_scores(path):
             found.append(path)
@@ -169,7 +166,7 @@ def like_scores(
         counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not column.is_scored or counted or len(column.values) < 2:
             continue
-        known = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric
         beside = (path.rpartition(".")[0], _scale(column)) in scales
         if points or (beside and known <= {"score", "metadata"}):
@@ -253,7 +250,7 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
     """
     named = []
     for path, column in columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         words = words_of(path)
         if {*words[:-1]} & (_GENERIC | _SYSTEMS):
             continue  # of who answered
@@ -290,7 +287,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
     families: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
     for path in paths:
         words = words_of(path)
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        roles = sure_roles(path)
         if is_gold(words) or roles - {"answer"} or not words:
             continue
         depth = str(without_point(path).count("."))
@@ -362,7 +359,7 @@ def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str,
         return True
     right = set()
     for path, column in columns.items():
-        if any(meaning.role == "golden" and not meaning.weak for meaning in meanings(path)):
+        if "golden" in sure_roles(path):
             right |= column.values
 
     return bool(right) and all(columns[path].values & right for path in family)
@@ -388,7 +385,7 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
     for path, column in columns.items():
         alike = column.values and column.values <= classes and column.is_text
         words = words_of(last_part(path))
-        golden_too = any(meaning.role == "golden" for meaning in meanings("".join(words[-1:])))
+        golden_too = "golden" in roles_of("".join(words[-1:]))
         twin = words_of(last_part(golden))
         if is_gold(twin) and twin[-1:] == words[-1:] != words:
             golden_too = False  # `expected_label` and `bert_label`
@@ -581,7 +578,7 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
         if place is None:
             continue
         answer, rest = place
-        if any(meaning.role == "model" for meaning in meanings("_".join(rest))):
+        if "model" in roles_of("_".join(rest)):
             found[answer] = column
 
     if len(found) < len(names) or len({columns[path].example for path in found.values()}) == 1:

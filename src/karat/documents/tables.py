@@ -11,13 +11,16 @@ from typing import Any
 
 from karat.documents.columns import NO_NAME, are_messages, score_in
 from karat.documents.names import (
+    ADDED,
     Meaning,
     any_speaker_and_text,
     is_score_name,
     joined,
     meanings,
+    roles_of,
     side_of,
     speaker_and_text,
+    sure_roles,
     word_set,
     words_of,
 )
@@ -227,7 +230,7 @@ _IDS = frozenset({"id", "qid", "question_id", "questionid", "case_id", "test_id"
 def _are_questions(names: Sequence[str], rows: Sequence[Any]) -> bool:
     """Whether names of tables are the ids of questions, and the ids in their rows are systems."""
     stem = names[0].rstrip("0123456789")
-    if any(meaning.role in ("repetition", "condition", "model") for meaning in meanings(stem)):
+    if {"repetition", "condition", "model"} & roles_of(stem):
         return False  # `run1`, `run2`
     systems = []
     for row in rows:
@@ -256,19 +259,11 @@ _ASKS = 10  # a question counts more than all else
 def _speaks(rows: Sequence[Any]) -> int:
     """How many of question, golden answer and answer the first row names."""
     first = next((row for row in rows if isinstance(row, Mapping)), {})
-    roles: set[str] = set()
     surely = any(Meaning("question") in meanings(key) for key in first)
-    for key, value in first.items():
-        for meaning in meanings(key):
-            if meaning.role in ("question", "golden", "answer", "messages", "criterion"):
-                roles.add(meaning.role)
-
+    roles = roles_of(*first) & {"question", "golden", "answer", "messages", "criterion"}
+    for value in first.values():
         if isinstance(value, Mapping):
-            roles |= {found.role for below in value for found in meanings(below)} & {
-                "question",
-                "golden",
-                "answer",
-            }
+            roles |= roles_of(*value) & {"question", "golden", "answer"}
 
     if roles & {"question", "messages"}:
         return _ASKS + _ASKS * surely + len(roles)
@@ -403,7 +398,7 @@ def _answers_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts = all(isinstance(text, str) for entry in entries for text in entry.values())
     if not texts or any([*entry] != names for entry in entries) or len(names) < 2:
         return []
-    roles = {meaning.role for name in (*names, *document) for meaning in meanings(name)}
+    roles = roles_of(*names, *document)
     if roles & {"question", "golden", "answer"}:
         return []  # columns
     by_system = _name_questions(names) and not _name_questions([*document])
@@ -458,8 +453,8 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The messages in lists under ids, each with its id as `conversation_id`: objects with a time
-    and a text of one name. Empty: the lists hold something else, or their names are no ids.
+    """The messages in lists under ids, each with the id of its chat: objects with a time and a
+    text of one name. Empty: the lists hold something else, or their names are no ids.
     """
     ids = sum(_LONG_NUMBER.search(name) is not None for name in document)
     if 2 * ids <= len(document):
@@ -469,7 +464,7 @@ def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         for entry in entries:
             if not isinstance(entry, Mapping):
                 return []
-            rows.append({"conversation_id": name, **entry})
+            rows.append({_ID_OF_A_CHAT: name, **entry})
     words = {word for key in rows[0] for word in words_of(key)} if rows else set()
     is_said = words & {"time", "timestamp", "date"} and words & {"message", "text", "content"}
     alike = all(len(row.keys() & rows[0].keys()) > 2 for row in rows)
@@ -477,6 +472,7 @@ def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 _LONG_NUMBER = re.compile(r"\d{4}")  # in what is the id of a chat or of a person
+_ID_OF_A_CHAT = next((f"{word}_id" for word in ADDED.before_id), "id")
 
 
 def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -570,8 +566,7 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _holds_turns(name: str) -> bool:
     """Whether a list of this name holds messages or turns."""
-    named = any(meaning.role == "messages" for meaning in meanings(name))
-    return named or name.casefold() in ("history", "dialog", "dialogue")
+    return "messages" in roles_of(name) or name.casefold() in ("history", "dialog", "dialogue")
 
 
 def _is_pair(turn: object) -> bool:
@@ -624,10 +619,10 @@ def _is_one_row(document: Mapping[str, Any]) -> bool:
     """Whether an object is itself a row: it names a question in words, and something beside it."""
     asks, answers = False, False
     for key, value in document.items():
-        roles = {meaning.role for meaning in meanings(key) if not meaning.weak}
+        roles = sure_roles(key)
         if "messages" in roles and isinstance(value, str) and len(document) > 1:
             return True
-        weak = {meaning.role for meaning in meanings(key)}
+        weak = roles_of(key)
         asks = asks or ("question" in roles and isinstance(value, str))
         answers = answers or (
             bool(weak & {"golden", "answer", "criterion"}) and not isinstance(value, Mapping)

@@ -22,6 +22,7 @@ from karat.documents.names import (
     is_score_name,
     joined,
     meanings,
+    roles_of,
     speaker_and_text,
     word_set,
     words_of,
@@ -295,7 +296,7 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
     texts = [cell for cell in cells if cell is not None and cell != ""]
     if not texts or not all(isinstance(cell, str) and cell[:1] in ("{", "[") for cell in texts):
         return False
-    compared = bool({meaning.role for meaning in meanings(name)} & {*_SAID})
+    compared = bool(roles_of(name) & {*_SAID})
     for cell in texts:
         value = parsed(str(cell))
         messages = isinstance(value, list) and are_messages(value)
@@ -366,7 +367,7 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
         return False
     first = parts[0]
     assert isinstance(first, Mapping)
-    roles = {meaning.role for key in first for meaning in meanings(key)}
+    roles = roles_of(*first)
     judged = any(is_score_name(key) for key in first) and roles & {"model", "condition"}
     written = words[-1] in _TEXTS and all(map(_is_written, parts))
     return bool(roles & {*_SAID}) or bool(judged) or written
@@ -389,7 +390,7 @@ def _is_right_for(first: Sequence[Row], key: str, name: str) -> bool:
 
 def _is_written(part: Mapping[str, Any]) -> bool:
     """Whether an object holds a text under no name that says whose it is."""
-    roles = {meaning.role for key in part for meaning in meanings(key)}
+    roles = roles_of(*part)
     return isinstance(part.get("text"), str) and not roles & {*_SAID}
 
 
@@ -462,8 +463,8 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
         keys.setdefault(next(alike, own), []).append(name)
 
     for shared, names in keys.items():
-        roles = {meaning.role for key in shared for meaning in meanings(key)}
-        named = {meaning.role for name in names for meaning in meanings(name)}
+        roles = roles_of(*shared)
+        named = roles_of(*names)
         answered = roles & {*_SAID, "score"} or shared & DECIDED
         others = named & {"context", "tools", "choices", "criterion"}
         if len(names) > 1 and answered and not others and "condition" not in first[0]:
@@ -491,9 +492,7 @@ def _metric_column(first: Sequence[Row]) -> str | None:
     for name in first[0]:
         is_metric = "".join(words_of(name)) in _METRIC
         if is_metric and all(isinstance(row.get(name), str) for row in first):
-            asks = any(
-                meaning.role in ("question", "id") for key in first[0] for meaning in meanings(key)
-            )
+            asks = bool(roles_of(*first[0]) & {"question", "id"})
             if asks and _value_column(first[0]) is not None:
                 return name
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from karat.documents.columns import is_empty
 from karat.documents.csv_rows import above_the_header, header_names, titles
-from karat.documents.names import meanings, with_role
+from karat.documents.names import roles_of, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
 from karat.documents.tables import SPLITS
@@ -279,7 +279,7 @@ def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
             asking.append(title)
 
     if len(asking) == 1:
-        roles = {meaning.role for name in headers[asking[0]] for meaning in meanings(name)}
+        roles = roles_of(*headers[asking[0]])
         if roles & {"golden", "answer"}:
             return asking
     return [*headers]

@@ -13,6 +13,8 @@ from karat.documents.names import (
     joined,
     meanings,
     names_documents,
+    roles_of,
+    sure_roles,
     with_role,
     word_set,
     words_of,
@@ -168,7 +170,7 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
         column = texts[path]
         others = []  # which do not only say which document a row is
         for other in paths_in(columns):
-            about = {meaning.role for meaning in meanings(other)} & _ABOUT or joined(other) in _IDS
+            about = roles_of(other) & _ABOUT or joined(other) in _IDS
             if other != path and (joined(other) in _MAY_BE_RIGHT or not about):
                 others.append(other)
 
@@ -202,7 +204,7 @@ def is_table(columns: Mapping[str, Column]) -> bool:
     """
     numbers = classes = names = 0
     for path, column in columns.items():
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        roles = sure_roles(path)
         if column.lists + column.objects or roles & _OF_QUESTIONS or joined(path) in _ANSWERS:
             return False
         if column.is_numeric:

@@ -23,6 +23,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    roles_of,
     with_role,
 )
 from karat.documents.roles import Reading, Undecided, assign
@@ -755,7 +756,7 @@ def _documents_in(columns: Mapping[str, Column]) -> list[str]:
         listed = column.example
         if not isinstance(listed, list) or column.messages or graded_documents(column):
             continue
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         if isinstance(listed[0], Mapping) and not roles & {"context", "tools", "messages"}:
             found += [f"{path}[].{key}" for key in listed[0] if names_documents(key)]
 
@@ -885,7 +886,7 @@ def undecided_fault(
 
     empty = []
     for path, column in columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         if 2 * column.filled < column.rows and roles & {"question", "golden"}:
             empty.append(f"'{path}'")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
 from karat.documents.names import (
@@ -125,10 +126,18 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
         if len(option.get("answer", ())) == 1:
             single += [path for path in option["answer"] if path not in single]
 
-    texts = [path for path in file.free if file.free[path].is_text or file.free[path].numbers]
+    texts = []
+    for path in file.free:
+        if file.free[path].is_text or file.free[path].numbers:
+            texts.append(path)
+
     numbered = []
     for path in texts:
-        strong = {meaning.role for meaning in file.meanings[path] if not meaning.weak}
+        strong = set()
+        for meaning in file.meanings[path]:
+            if not meaning.weak:
+                strong.add(meaning.role)
+
         if re.search(r"\d$", path) and not strong - {"answer"}:
             numbered.append(path)
 
@@ -158,10 +167,10 @@ def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
         return []
     file.unsure = True
     first, second = pairs[0]
-    options: list[Taken] = [
-        {"golden": (golden,), "answer": (answer,)}
-        for golden, answer in ((first, second), (second, first))
-    ]
+    options: list[Taken] = []
+    for golden, answer in ((first, second), (second, first)):
+        options.append({"golden": (golden,), "answer": (answer,)})
+
     decided = []
     for taken in options:
         if joined(taken["answer"][0]) in DECIDED:
@@ -184,7 +193,9 @@ def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
 
     paired = {answer for _, answer in file.pairs}
     if not {"golden", "answer"} & {*file.named}:
-        options += [{"answer": (path,)} for path in agents if path not in paired]
+        for path in agents:
+            if path not in paired:
+                options.append({"answer": (path,)})
     return options
 
 
@@ -200,7 +211,11 @@ def _paired_parts(file: Candidates) -> list[Taken]:
     """Parts of one name in an object of what is right and in one of what the agent said."""
     objects = {}
     for role in ("golden", "answer"):
-        found = [path for path in file.strong(role) if file.free[path].objects]
+        found = []
+        for path in file.strong(role):
+            if file.free[path].objects:
+                found.append(path)
+
         if len(found) != 1:
             return []
         objects[role] = found[0]
@@ -219,7 +234,7 @@ def _without_answer(
     file: Candidates, goldens: list[Taken], exact: list[str], shapes: Roles
 ) -> list[Taken]:
     """Where no name is the agent's answer: scores are enough; else what there is, to ask."""
-    of_others = {path for paths in shapes.values() for path in paths}
+    of_others = {*chain.from_iterable(shapes.values())}
     if shapes.get("messages"):
         return goldens
     others = [path for path in file.free if path not in of_others]
@@ -240,7 +255,11 @@ def _without_answer(
         ):
             answers.append(path)
 
-    labels = [path for path in answers if joined(path) in ("label", "labels")]
+    labels = []
+    for path in answers:
+        if joined(path) in ("label", "labels"):
+            labels.append(path)
+
     if len(labels) == 1 and len(answers) > 1:
         rest = [path for path in answers if path not in labels]
         return [{"golden": (labels[0],), "answer": (path,)} for path in rest]

@@ -103,7 +103,11 @@ def _in_dataset(
         graded = any("score" in words_of(path) for path in criteria)
         several = [path for path in criteria if not _is_stated(path)]
         if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
-            documents = [path for path in several if names_documents(path)]
+            documents = []
+            for path in several:
+                if names_documents(path):
+                    documents.append(path)
+
             retrieved: list[Taken] = []
             for path in documents:
                 rules = tuple(other for other in criteria if other != path)
@@ -143,8 +147,14 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
     """Where several columns are golden answers by name, those inside one object perhaps: each is
     one, or a criterion by its type; so is the object, which comes before its parts.
     """
-    typed = [path for path in exact if _type_alone(path) is not None]
-    plain = [path for path in exact if path not in typed]
+    typed, plain = [], []
+    for path in exact:
+        kind = criterion_type(f"expect.{last_part(path)}")
+        if kind is not None and "." in path:  # such as the tools of what is right
+            typed.append(path)
+        else:
+            plain.append(path)
+
     plain.sort(key=lambda path: file.columns[path].is_numeric)
     around = set()  # the outermost object that is a golden answer by its name
     for path in exact:
@@ -187,7 +197,10 @@ def _beside_agents(
         if words_of(path)[:1] == ("raw",):
             of_the_run.append(path)
 
-    options: list[Taken] = [{"golden": (path,), "answer": (agent,)} for path in weak]
+    options: list[Taken] = []
+    for path in weak:
+        options.append({"golden": (path,), "answer": (agent,)})
+
     if of_the_run or file.of_a_run:
         options += [{"answer": (agent,)}]
     if options:
@@ -293,7 +306,11 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     if alike:
         together: Taken = {"golden": tuple(alike)}
         if "criterion" in shapes:
-            rules = [path for path in shapes["criterion"] if path not in alike]
+            rules = []
+            for path in shapes["criterion"]:
+                if path not in alike:
+                    rules.append(path)
+
             together["criterion"] = tuple(rules)
         goldens.insert(1, together)
         return
@@ -301,14 +318,6 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     one_is_known = any(map(meanings, classes))
     if not texts and not expected and len(classes) > 1 and one_is_known:
         goldens.insert(1, {"golden": tuple(classes)})
-
-
-def _type_alone(path: str) -> str | None:
-    """The type of a criterion inside an object of what is right, such as its tools."""
-    kind = criterion_type(f"expect.{last_part(path)}")
-    if kind is None or not path.rpartition(".")[0]:
-        return None
-    return kind
 
 
 def _is_stated(path: str) -> bool:

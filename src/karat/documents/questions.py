@@ -130,7 +130,11 @@ def _dialogues(file: Candidates, used: set[str]) -> list[str]:
     found = []
     for path, column in file.free.items():
         listed = column.example if isinstance(column.example, list) else []
-        spoken = [part for part in listed if any_speaker_and_text(part) is not None]
+        spoken = []
+        for part in listed:
+            if any_speaker_and_text(part) is not None:
+                spoken.append(part)
+
         if len(listed) > 1 and len(spoken) == len(listed) and path not in used:
             found.append(path)
     return found
@@ -174,7 +178,9 @@ def add_texts(
                 classes.add(path)
         offers.sort(key=lambda path: (path in classes, describes(path)))
         offers = [*_dialogues(file, used), *_with_objects(file, offers)]
-        questions += [{"question": paths} for paths in _bodies(offers)]
+        for paths in _bodies(offers):
+            questions.append({"question": paths})
+
         questions += [{"question": (path,)} for path in offers]
         _add_record(file, goldens[0], questions, offers)
         heads = [path for path in file.free if joined(path) in _NAMES and _differs(file, path)]
@@ -239,8 +245,16 @@ def _add_record(
 
 def _in_order(paths: Collection[str]) -> list[Taken]:
     """The columns as golden answers, those that describe the question after none at all."""
-    about: list[Taken] = [{"golden": (path,)} for path in paths if describes(path)]
-    others: list[Taken] = [{"golden": (path,)} for path in paths if not describes(path)]
+    about: list[Taken] = []
+    for path in paths:
+        if describes(path):
+            about.append({"golden": (path,)})
+
+    others: list[Taken] = []
+    for path in paths:
+        if not describes(path):
+            others.append({"golden": (path,)})
+
     return [*others, {}, *about]
 
 

@@ -99,7 +99,10 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
     """
     found = []
     for path, column in columns.items():
-        parents = {word for parent in path.split(".")[:-1] for word in words_of(parent)}
+        parents = set()
+        for parent in path.split(".")[:-1]:
+            parents |= {*words_of(parent)}
+
         aside = parents & _ASIDE and not holds_scores(path)
         if not column.filled or aside or not column.is_scored:
             continue
@@ -118,7 +121,11 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
             found.append(path)
 
     # an object `{score: 0.7, threshold: 0.5, success: true}` is one score
-    of_objects = {path.rpartition(".")[0] for path in found if path.endswith(".score")}
+    of_objects = set()
+    for path in found:
+        if path.endswith(".score"):
+            of_objects.add(path.rpartition(".")[0])
+
     return [
         path
         for path in found
@@ -157,7 +164,10 @@ def like_scores(
     the same two words, or numbers on the same scale; or that have a usual name for points.
     """
     judged = {*score_columns(columns)} & {*used}
-    scales = {(path.rpartition(".")[0], _scale(columns[path])) for path in judged}
+    scales = set()
+    for path in judged:
+        scales.add((path.rpartition(".")[0], _scale(columns[path])))
+
     scales -= {scale for scale in scales if scale[1] is None}
     found = []
     for path in paths:
@@ -217,7 +227,10 @@ def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str,
         text = next((path for path in columns if words and words_of(path) == tuple(words)), None)
         if text is None or last not in _CODED or not column.numbers or not columns[text].texts:
             continue
-        pairs = {(text_of(cell(row, number)), text_of(cell(row, text))) for row in rows}
+        pairs = set()
+        for row in rows:
+            pairs.add((text_of(cell(row, number)), text_of(cell(row, text))))
+
         if 1 < len(pairs) == len({pair[0] for pair in pairs}) <= _FEW_CODES:
             found.append((number, text, ", ".join(map(" ".join, sorted(pairs)))))
 
@@ -262,15 +275,25 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
             named.append(path)
 
     # `sample_idx` beside `prompt_id` numbers the samples of a prompt
-    numbers = [path for path in named if repeats(path) and words_of(path)[-1] in _NUMBERS]
+    numbers = []
+    for path in named:
+        if repeats(path) and words_of(path)[-1] in _NUMBERS:
+            numbers.append(path)
+
     if len(numbers) < len(named):
         named = [path for path in named if path not in numbers]
 
-    items = [
-        path for path in named if words_of(path)[0] in (*_OF_ITEMS, "id", "qid", "uid", "uuid")
-    ]
+    items = []
+    for path in named:
+        if words_of(path)[0] in (*_OF_ITEMS, "id", "qid", "uid", "uuid"):
+            items.append(path)
+
     for some in (items, named):
-        different = [path for path in some if len(columns[path].values) == columns[path].filled]
+        different = []
+        for path in some:
+            if len(columns[path].values) == columns[path].filled:
+                different.append(path)
+
         if different or len(some) == 1:
             return (different or some)[0]
 
@@ -314,7 +337,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             families.setdefault((depth, ""), {})[path] = words
 
     best: dict[str, tuple[str, ...]] = {}
-    for (kind, head), found in sorted(families.items(), key=_by_depth_and_head):
+    for (kind, head), found in sorted(families.items(), key=lambda one: (_depth(one[1]), not one[0][1])):
         family = _without_copies(columns, found)
         different = len({*family.values()}) == len(family) > 1
         if kind.startswith("first") and head in _PREDICTED and not _answer_alike(columns, family):
@@ -363,13 +386,6 @@ def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str,
             right |= column.values
 
     return bool(right) and all(columns[path].values & right for path in family)
-
-
-def _by_depth_and_head(
-    family: tuple[tuple[str, str], Mapping[str, tuple[str, ...]]],
-) -> tuple[int, bool]:
-    (_, head), paths = family
-    return _depth(paths), not head
 
 
 def _depth(paths: Iterable[str]) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from karat.documents.columns import NO_NAME, are_messages, score_in
@@ -75,7 +75,10 @@ def rows_of(item: Any) -> list[dict[str, Any]]:
         return [{f"{NO_NAME}1": item}]
     if not isinstance(item, list):
         return []
-    said_by_names = [any_speaker_and_text(part) is not None for part in item]
+    said_by_names = []
+    for part in item:
+        said_by_names.append(any_speaker_and_text(part) is not None)
+
     if are_messages(item) or (len(item) > 1 and all(said_by_names)):
         return [{"messages": item}]
     if 1 < len(item) <= _MOST_CELLS and all(isinstance(part, str) for part in item):
@@ -174,7 +177,11 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
         rows = []
         for row in results:
             question = by_name[str(row[columns[1]])]
-            others = {key: row[key] for key in row if key not in question or key != columns[1]}
+            others = {}
+            for key in row:
+                if key not in question or key != columns[1]:
+                    others[key] = row[key]
+
             rows.append({**question, **others})
         return rows, answered, asked
 
@@ -183,7 +190,12 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
 
 def _questions(row: Mapping[str, Any]) -> list[str]:
     """The columns that are surely questions."""
-    return [key for key in row if Meaning("question") in meanings(key)]
+    found: list[str] = []
+    for key in row:
+        if Meaning("question") in meanings(key):
+            found.append(key)
+
+    return found
 
 
 def _answers(key: str) -> bool:
@@ -303,7 +315,12 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         if several and all(isinstance(part, Mapping) for part in value) and not are_messages(value):
             return []
     some = entries[:5]
-    lists = [value for entry in some for value in entry.values() if isinstance(value, list)]
+    lists = []
+    for entry in some:
+        for value in entry.values():
+            if isinstance(value, list):
+                lists.append(value)
+
     hold_chats = any(value and are_messages(value) for value in lists)
     if not hold_chats and not any(_speaks([entry]) for entry in some):
         return []
@@ -343,13 +360,16 @@ def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
             if isinstance(cell, list) and len(cell) > 1:
                 lists.append(cell)
 
-        parts = [part for cell in lists for part in cell]
+        parts = [*chain.from_iterable(lists)]
         if len(lists) < len(cells):
             continue
         if all(isinstance(part, (str, int, float, type(None))) for part in parts):
             found.append(key)
 
-    lengths = [{len(entry[key]) for key in found} for entry in entries]
+    lengths = []
+    for entry in entries:
+        lengths.append({len(entry[key]) for key in found})
+
     said = any(Meaning("golden", weak=True) in meanings(key) for key in found)
     judged = any(map(is_score_name, found))
     return found if all(len(of) == 1 for of in lengths) and said and judged else []
@@ -359,7 +379,11 @@ def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dic
     """The rows of an object whose keys are conditions with lists: a position is an item."""
     rows = []
     for key, entry in document.items():
-        shared = {name: value for name, value in entry.items() if name not in lists}
+        shared = {}
+        for name, value in entry.items():
+            if name not in lists:
+                shared[name] = value
+
         cells = zip(*(entry[name] for name in lists), strict=True)
         for number, values in enumerate(cells, start=1):
             row = {"condition": key, "item": number, **dict(zip(lists, values, strict=True))}
@@ -375,7 +399,7 @@ def _best_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     lists = [*document.values()]
     if len(lists) < 2 or not all(isinstance(value, list) and value for value in lists):
         return []
-    parts = [part for value in lists for part in value]
+    parts = [*chain.from_iterable(lists)]
     if not all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in parts):
         return []
     if not all(_LIKELY & {*part} for part in parts) or any(map(are_messages, lists)):
@@ -479,9 +503,17 @@ def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The chats in all branches of an object, as of users with the chats of each by id: each with
     the path of its keys. Empty: no objects part them, or not all that is below them are chats.
     """
-    branches = [value for value in document.values() if isinstance(value, Mapping)]
+    branches = []
+    for value in document.values():
+        if isinstance(value, Mapping):
+            branches.append(value)
+
     nested = [value for value in branches if _chat_at(value) is None]
-    lists = [value for value in document.values() if isinstance(value, list)]
+    lists = []
+    for value in document.values():
+        if isinstance(value, list):
+            lists.append(value)
+
     if len(branches) + len(lists) < 2 or not branches or not (nested or lists):
         return []
     found: list[dict[str, Any]] = []
@@ -518,7 +550,11 @@ def _chat_at(value: object) -> dict[str, Any] | None:
         for key, held in value.items():
             if _holds_turns(key) and isinstance(held, list) and are_messages(held):
                 return {**value}
-        lists = [key for key, held in value.items() if isinstance(held, list)]
+        lists = []
+        for key, held in value.items():
+            if isinstance(held, list):
+                lists.append(key)
+
         is_one = len(lists) == 1 < len(value) and are_messages(value[lists[0]])
         if is_one:
             return {**value, "messages": value[lists[0]]}
@@ -597,8 +633,16 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of columns that are lists of one length, or objects with the same keys."""
-    lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
-    objects = {key: value for key, value in document.items() if isinstance(value, Mapping)}
+    lists = {}
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            lists[key] = value
+
+    objects = {}
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            objects[key] = value
+
     if lists and len({len(value) for value in lists.values()}) == 1:
         return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
     keys = [tuple(value) for value in objects.values()]

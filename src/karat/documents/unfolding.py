@@ -140,6 +140,24 @@ def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Ro
     return changed
 
 
+def _without(row: Row, columns: Sequence[str]) -> dict[str, Any]:
+    others = {}
+    for key, value in row.items():
+        if key not in columns:
+            others[key] = value
+
+    return others
+
+
+def _reasons_in(judged: Mapping[str, Any]) -> dict[str, Any]:
+    reasons = {}
+    for key in ("reason", "explanation"):
+        if key in judged:
+            reasons[key] = judged[key]
+
+    return reasons
+
+
 # --- a last row that sums up the others -------------------------------------------------------
 
 
@@ -171,7 +189,11 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
         if mean is not None and len(scores) == len(above):
             numbers += 1
             means += abs(mean - sum(scores) / len(scores)) <= _ROUNDED
-    texts = [value for value in row.values() if isinstance(value, str) and score_in(value) is None]
+    texts = []
+    for value in row.values():
+        if isinstance(value, str) and score_in(value) is None:
+            texts.append(value)
+
     if lacks or (texts == [name] and 0 < numbers == means):
         return number, name
     return None
@@ -293,7 +315,11 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
 
     An object that is itself what is right, or what was answered, stays a text, which is compared.
     """
-    texts = [cell for cell in cells if cell is not None and cell != ""]
+    texts = []
+    for cell in cells:
+        if cell is not None and cell != "":
+            texts.append(cell)
+
     if not texts or not all(isinstance(cell, str) and cell[:1] in ("{", "[") for cell in texts):
         return False
     compared = bool(roles_of(name) & {*_SAID})
@@ -344,10 +370,10 @@ def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tupl
         for part in row.get(column) or ():
             keys = _metric_in(part) if isinstance(part, Mapping) else None
             if keys is not None:
-                about = {key: part[key] for key in ("reason", "explanation") if key in part}
+                about = _reasons_in(part)
                 metrics[part[keys[0]].replace(".", "_")] = {"score": part[keys[1]], **about}
 
-        others = {key: value for key, value in row.items() if key != column}
+        others = _without(row, [column])
         yield number, {**others, "scores": metrics}
 
 
@@ -358,7 +384,7 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
     words = words_of(name)
     if not words or words[-1] not in _SEVERAL or not all(_is_list(cell) for cell in cells):
         return False
-    parts = [part for cell in cells if isinstance(cell, list) for part in cell]
+    parts = _entries_of(cells)
     if all(isinstance(part, str) for part in parts):
         labels = words[-1] == "predictions" and not any(" " in part for part in parts)
         return words[-1] in _TEXTS and not labels
@@ -394,6 +420,16 @@ def _is_written(part: Mapping[str, Any]) -> bool:
     return isinstance(part.get("text"), str) and not roles & {*_SAID}
 
 
+def _entries_of(cells: Iterable[object]) -> list[Any]:
+    """The entries of all cells that are lists."""
+    found = []
+    for cell in cells:
+        if isinstance(cell, list):
+            found += cell
+
+    return found
+
+
 def _entries(value: object) -> Sequence[object]:
     """The entries of a list; of anything else itself, so that no row is lost."""
     if isinstance(value, list):
@@ -407,7 +443,7 @@ def _is_list(value: object) -> bool:
 
 def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = {key: value for key, value in row.items() if key != column}
+        shared = _without(row, [column])
         for part in _entries(row.get(column)):
             if isinstance(part, Mapping):
                 said = {"response": part["text"]} if _is_written(part) else {}
@@ -426,7 +462,11 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
     for answer in lists:
         if Meaning("answer") not in meanings(answer) and "".join(words_of(answer)) not in _TEXTS:
             continue
-        alike = [name for name in lists if all(len(row[name]) == len(row[answer]) for row in first)]
+        alike = []
+        for name in lists:
+            if all(len(row[name]) == len(row[answer]) for row in first):
+                alike.append(name)
+
         if any(is_score_name(name) for name in alike):
             return alike
 
@@ -437,7 +477,7 @@ def _a_row_an_entry(
     rows: Iterable[tuple[int, Row]], columns: Sequence[str]
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = {key: value for key, value in row.items() if key not in columns}
+        shared = _without(row, columns)
         lists = [_entries(row.get(name)) for name in columns]
         for entries in zip_longest(*lists):
             yield number, {**shared, **dict(zip(columns, entries, strict=True))}
@@ -451,7 +491,7 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
     keys: dict[frozenset[str], list[str]] = {}
     for name in first[0]:
         cells = [row.get(name) for row in first]
-        parts = [part for cell in cells if isinstance(cell, list) for part in cell]
+        parts = _entries_of(cells)
         objects = all(isinstance(part, Mapping) and part for part in parts)
         of_one = bool({*words_of(name)} & (SAID | _SEVERAL)) or is_gold(words_of(name))
         if not parts or not all(map(_is_list, cells)) or not objects or of_one:
@@ -477,7 +517,7 @@ def _a_row_a_setting(
     rows: Iterable[tuple[int, Row]], columns: Sequence[str]
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = {key: value for key, value in row.items() if key not in columns}
+        shared = _without(row, columns)
         for name in columns:
             for part in _entries(row.get(name)):
                 if isinstance(part, Mapping):
@@ -520,7 +560,7 @@ def _a_row_for_all_metrics(
 
         _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))
         if value is not None:
-            about = {key: row[key] for key in ("reason", "explanation") if key in row}
+            about = _reasons_in(row)
             whole["scores"][str(row[metric]).replace(".", "_")] = {"score": row[value], **about}
 
     yield from merged.values()

@@ -266,7 +266,10 @@ class RowReader:
         # those with which most rows can be read come first, in their order
         readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
         tried = msgspec.structs.replace(undecided, readings=tuple(readings))
-        offered_rules = {path for one in readings for path in one.roles.get("criterion", ())}
+        offered_rules = set()
+        for one in readings:
+            offered_rules |= {*one.roles.get("criterion", ())}
+
         notes = dict.fromkeys([*self.rows.notes, *self.notes])
         for path in offered_rules:
             notes.pop(f"{_NOT_READ} '{path}' {criteria.NO_TEXT}", None)
@@ -287,9 +290,16 @@ class RowReader:
         readable = []
         for column in columns:
             values = [cell(row, column) for row in self._first]
-            filled = [value for value in values if not is_empty(value)]
+            filled = []
+            for value in values:
+                if not is_empty(value):
+                    filled.append(value)
+
             kind = self._type_of(column)
-            faults = [criteria.unstated(value, column=column, asked=asked) for value in filled]
+            faults = []
+            for value in filled:
+                faults.append(criteria.unstated(value, column=column, asked=asked))
+
             for place, value in enumerate(filled):
                 if not faults[place]:
                     faults[place] = criteria.read(value, column=column, by_default=kind)[1]
@@ -305,7 +315,11 @@ class RowReader:
 
     def _without_tool(self) -> list[str]:
         """The columns of tools in which an empty cell says that none may be called."""
-        paths = [path for path, kind in self._types.items() if kind == "tool"]
+        paths = []
+        for path, kind in self._types.items():
+            if kind == "tool":
+                paths.append(path)
+
         if self._options.empty == "no_tool":
             return paths
         for path in paths:
@@ -514,7 +528,12 @@ class RowReader:
         """A golden answer, or the list of those in one text."""
         if self._mark is None or not isinstance(value, str):
             return value
-        return [part.strip() for part in value.split(self._mark) if part.strip()]
+        found = []
+        for part in value.split(self._mark):
+            if part.strip():
+                found.append(part.strip())
+
+        return found
 
     def _nothing_is_right(self, reading: Reading) -> None:
         """A fault if the file says neither what is right nor that nothing does."""
@@ -531,7 +550,10 @@ class RowReader:
             return
         expected = reading.roles.get("criterion", ())
         question: Taken = {"question": self._question}
-        readings = [Reading(roles={**question, "golden": (path,)}) for path in expected]
+        readings = []
+        for path in expected:
+            readings.append(Reading(roles={**question, "golden": (path,)}))
+
         if expected:
             objects = any(self._columns[path].objects for path in expected)
             place = 0 if objects else len(readings)  # an object is rarely one right text
@@ -758,7 +780,9 @@ def _documents_in(columns: Mapping[str, Column]) -> list[str]:
             continue
         roles = roles_of(path)
         if isinstance(listed[0], Mapping) and not roles & {"context", "tools", "messages"}:
-            found += [f"{path}[].{key}" for key in listed[0] if names_documents(key)]
+            for key in listed[0]:
+                if names_documents(key):
+                    found.append(f"{path}[].{key}")
 
     return found
 

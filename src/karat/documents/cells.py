@@ -20,8 +20,8 @@ from karat.documents.names import (
     ends_with_reply,
     joined,
     last_part,
-    side_of,
     speaker_and_text,
+    whose,
     word_set,
     words_of,
 )
@@ -503,7 +503,7 @@ def golden(
             raise Unread("is a list, and its name does not say whether any or all of it is right")
         value = texts[0]
 
-    if isinstance(value, list) and len(value) == 1 and _is_of_assistant(value[0]):
+    if isinstance(value, list) and len(value) == 1 and whose(value[0]) == "assistant":
         value = dialogue(value).partition(": ")[2]
     if whole and isinstance(value, Mapping):
         text: str | None = text_of(value)
@@ -536,13 +536,6 @@ def parts_of(texts: Sequence[str]) -> str | None:
             return mark
 
     return None
-
-
-def _is_of_assistant(message: object) -> bool:
-    keys = speaker_and_text(message)
-    if keys is None or not isinstance(message, dict):
-        return False
-    return side_of(message[keys[0]]) == "assistant"
 
 
 def holds_texts(value: object) -> bool:

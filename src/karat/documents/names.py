@@ -819,10 +819,15 @@ def side_of(speaker: str) -> Literal["user", "assistant"] | None:
 
 def ends_with_reply(messages: Sequence[object]) -> bool:
     """Whether the assistant's message is the last of a chat, after others."""
-    keys = speaker_and_text(messages[-1]) if len(messages) > 1 else None
-    if keys is None or not isinstance(messages[-1], dict):
-        return False
-    return side_of(messages[-1][keys[0]]) == "assistant"
+    return len(messages) > 1 and whose(messages[-1]) == "assistant"
+
+
+def whose(message: object) -> Literal["user", "assistant"] | None:
+    """Who says a chat message; None: neither, or it is none."""
+    keys = speaker_and_text(message)
+    if keys is None or not isinstance(message, dict):
+        return None
+    return side_of(message[keys[0]])
 
 
 def is_choice_stem(stem: str) -> bool:

@@ -337,7 +337,9 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             families.setdefault((depth, ""), {})[path] = words
 
     best: dict[str, tuple[str, ...]] = {}
-    for (kind, head), found in sorted(families.items(), key=lambda one: (_depth(one[1]), not one[0][1])):
+    for (kind, head), found in sorted(
+        families.items(), key=lambda one: (_depth(one[1]), not one[0][1])
+    ):
         family = _without_copies(columns, found)
         different = len({*family.values()}) == len(family) > 1
         if kind.startswith("first") and head in _PREDICTED and not _answer_alike(columns, family):
@@ -531,7 +533,14 @@ def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
         for path, metric in _shared_metrics(scores, last=last).items():
             if OF_JUDGES & {*words_of(path)}:
                 return {}  # each judged the same
-            system, name = _parted(last_part(path), metric, last=last)
+            written = r"[\W_]*".join(map(re.escape, metric))
+            pattern = rf"(?P<system>.*?)[\W_]*(?P<metric>{written})"
+            if not last:
+                pattern = rf"(?P<metric>{written})[\W_]*(?P<system>.*)"
+            system, name = last_part(path), ""
+            match = re.fullmatch(pattern, system, re.IGNORECASE)
+            if match is not None:
+                system, name = match["system"], match["metric"]
             found.setdefault(system, {})[name] = path
 
         known = all((_SYSTEMS | {"llm"}) & {*words_of(system)} for system in found)
@@ -541,16 +550,6 @@ def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
             return {name: {metric: found[name][metric] for metric in shared} for name in found}
 
     return {}
-
-
-def _parted(name: str, metric: Sequence[str], *, last: bool) -> tuple[str, str]:
-    """The name of a system and that of its metric, in the name of a column with both."""
-    written = r"[\W_]*".join(map(re.escape, metric))
-    pattern = rf"(?P<system>.*?)[\W_]*(?P<metric>{written})"
-    if not last:
-        pattern = rf"(?P<metric>{written})[\W_]*(?P<system>.*)"
-    match = re.fullmatch(pattern, name, re.IGNORECASE)
-    return (match["system"], match["metric"]) if match is not None else (name, "")
 
 
 def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str, ...]]:

@@ -19,8 +19,8 @@ from karat.documents.names import (
     meanings,
     roles_of,
     side_of,
-    speaker_and_text,
     sure_roles,
+    whose,
     word_set,
     words_of,
 )
@@ -576,12 +576,7 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     longest = max(tables, key=lambda name: len(tables[name]))
     if "." in longest or not _holds_turns(longest) or not are_messages(tables[longest]):
         return False
-    sides = set()
-    for message in tables[longest]:
-        keys = speaker_and_text(message)
-        sides.add(side_of(message[keys[0]]) if keys is not None else None)
-
-    return {"user", "assistant"} <= sides
+    return {"user", "assistant"} <= {*map(whose, tables[longest])}
 
 
 def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -105,6 +105,7 @@ def answers_in_results(
     if not shapes.get("score") and decided and not exact_names:
         said = [*decided, *said]
         file.unsure = True
+
     if not said:
         said = [(path,) for path in weak if joined(path) in _MADE]
         if said and not file.strong("question"):
@@ -148,6 +149,7 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
         systems = {path: words_of(path) for path in alike}
         if any(belongs_to(path, systems) is None for path in shapes.get("score", ())):
             return options  # a score of the row judges one of them
+
     if not alike or not single:
         return options
     return [{**options[0], "answer": tuple(alike)}, *options]
@@ -196,6 +198,7 @@ def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
         for path in agents:
             if path not in paired:
                 options.append({"answer": (path,)})
+
     return options
 
 
@@ -330,6 +333,7 @@ def _said(
         right = Meaning("golden") in file.meanings[path]
         if file.holds_answer(path) and not holds_scores(path) and not right:
             candidates.append(path)
+
     systems = systems_in(file.free, candidates)
     # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's
     others = {path for path in agents if file.holds_answer(path)} - {*systems}

@@ -43,6 +43,7 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
     folded: dict[str, str] = {}
     for column in columns:
         folded.setdefault(re.sub(r"[\s-]+", "_", column.strip()).casefold(), column)
+
     return [folded[name] for name in names if name in folded]
 
 
@@ -139,6 +140,7 @@ def whole_id(table: Table, name: str, *, golden: str | None, used: Collection[st
         for batch in table:
             values.update(filter(None, batch.texts(column)))
             whole.update(batch.keys([column, name]))
+
         each_has_several_ids = whole.different() >= 2 * values.different()
         _, still_several = _of_ids(table, [name, column], golden)
         if each_has_several_ids and not still_several:
@@ -201,6 +203,7 @@ def failing_status(columns: Mapping[str, Column]) -> str | None:
     for path, column in columns.items():
         if is_status(path) and any(map(says_not_run, column.values)):
             return path
+
     return None
 
 

@@ -128,6 +128,7 @@ class Candidates:
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
                 self.meanings[path] = ()
+
         if door == "results" and self._compares_prompts():
             for path in self.free:
                 if "prompt" in words_of(last_part(path)):

@@ -188,6 +188,7 @@ def question(
             listed = parsed(value)
             if isinstance(listed, list) and listed and all(map(speaker_and_text, listed)):
                 value = listed
+
         if path == golden:
             value = without_reply(value)
         for part in _parts(value):
@@ -205,6 +206,7 @@ def _parts(value: object) -> list[object]:
     found: list[object] = []
     for part in value:
         found += _parts(part)
+
     return found
 
 
@@ -455,6 +457,7 @@ def texts_in(value: object) -> list[str]:
         value = listed
         if isinstance(listed, str):
             value = [part.strip() for part in listed.split("|")]
+
     if not isinstance(value, list):
         return []
     return [text_of(part) for part in value if not is_empty(part)]
@@ -487,6 +490,7 @@ def golden(
                 written = text_of(part) if key is None else as_text(part[key])
             else:
                 written = as_text(part)
+
             if written is not None:
                 texts.append(written)
 
@@ -499,6 +503,7 @@ def golden(
         if len(texts) > 1 and (several == "any" or means_any(path) or of_object):
             kept = tuple(dict.fromkeys(texts))
             return Golden(kept[0], kept)
+
         if len(texts) > 1:
             raise Unread("is a list, and its name does not say whether any or all of it is right")
         value = texts[0]

@@ -105,6 +105,7 @@ def of_people(speakers: Mapping[str, int]) -> str:
             f"holds {held}, and nothing says who speaks; if two speak by turns, who answers: "
             f"`karat import chats FILE --set 'agent={BY_TURNS[1]}'` (the first is {BY_TURNS[0]})"
         )
+
     most_first = sorted(speakers.items(), key=lambda item: -item[1])
     named = [f"'{clean(name)}' ({count(number)})" for name, number in most_first]
     return (

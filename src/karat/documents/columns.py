@@ -302,6 +302,7 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
         found = {}
         for at, row in enumerate(looked_at):
             found[at] = cell(row, path)
+
         if path not in cells and any(not is_empty(value) for value in found.values()):
             cells[path] = found
 
@@ -309,6 +310,7 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
     for path, values in cells.items():
         columns[path] = Column(path, rows=len(looked_at))
         columns[path].add(values.values())
+
     _find_compared(columns, cells)
     return columns
 

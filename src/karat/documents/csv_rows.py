@@ -159,7 +159,9 @@ class CsvRows:
                     columns: dict[str, Sequence[str]] = {self.header[0]: joined}
                 else:
                     columns = dict(zip(self.header, zip(*rows, strict=True), strict=True))
+
                 yield Batch(lines, columns=columns)
+
             if numbers[-1] >= self._lines[-1]:  # a fault says what follows
                 return
 
@@ -281,6 +283,7 @@ class _Scan:
             start = 1
             if len(table) == 1:
                 return 1
+
         above = titles(table[start:])
         start += len(above)
         self._rows.notes += above_the_header(above)

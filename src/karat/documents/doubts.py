@@ -158,6 +158,7 @@ def _labels(seen: Seen) -> Iterator[str]:
     worded = 0  # questions of several words, or of a script without spaces
     for text in asked:
         worded += len(text.split()) > 2 or (len(text) > 5 and not text.isascii())
+
     in_words = not asked or worded > _MANY * len(asked)
     if 2 * len(different & answers) >= len(different) or not in_words:
         return  # agents answer with these
@@ -285,6 +286,7 @@ def _follow_ups(seen: Seen) -> Iterator[str]:
             for text in texts:
                 if _FOLLOWS.search(text) and len(text) <= _SHORT:
                     follows.append(text)
+
         if 0 < len(follows) < column.rows:
             yield (
                 f"'{path}' is {excerpt(follows[0], _SHOWN)} in {len(follows)} of {column.rows} "
@@ -401,6 +403,7 @@ def _properties(seen: Seen) -> Iterator[str]:
             (value,) = column.values
             shown = excerpt(value, _SHOWN)
             yield f"'{column.path}' is {shown} in every row, so it tells no answers apart"
+
         numbers = []
         for number in map(number_in, column.values):
             if number is not None:
@@ -439,6 +442,7 @@ def turned_round(seen: Seen, lower: Mapping[str, str]) -> dict[str, str]:
                 if one is not None and value is not None:
                     xs.append(one)
                     ys.append(value)
+
             if len(xs) < 2 * _FEWEST or len({*xs}) < 2 or len({*ys}) < 2:
                 continue
             all_of_them += 1

@@ -91,6 +91,7 @@ def _held_instead(empty: list[Row], filled: list[Row]) -> str:
     counts: Counter[str] = Counter()
     for row in empty:
         counts.update(name for name, value in row.items() if not is_empty(value))
+
     for row in filled:
         for name, value in row.items():
             if not is_empty(value):

@@ -112,7 +112,9 @@ def _in_dataset(
             for path in documents:
                 rules = tuple(other for other in criteria if other != path)
                 retrieved.append({"golden": (path,), "criterion": rules})
+
             return [sure, *retrieved, {"criterion": (golden, *criteria)}]
+
         if _describes_answers(file, golden):
             return [{"criterion": (golden, *criteria)}, sure]
         attack = any(joined(path) == "goal" for path in file.free)
@@ -170,10 +172,12 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
     if len(plain) - len(listed) == 1 and listed:  # one of the texts in a list must be there, too
         (text,) = {*plain} - {*listed}
         options.append({"golden": (text,), "criterion": (*listed, *criteria)})
+
     options += [{"criterion": (path, *criteria)} for path in typed]
     for above in whole:
         outside = [path for path in criteria if not path.startswith(f"{above}.")]
         options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
+
     options += [{"golden": (path,)} for path in plain]
     return options
 
@@ -251,7 +255,9 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
         if len(classes) == 1:
             others = tuple(path for path in criteria if path not in classes)
             return [{"golden": tuple(classes), "criterion": others}, {}]
+
         return [{}]
+
     if scored:  # what no name explains may be a rule, too
         return [{}, {"criterion": stated}]
     options: list[Taken] = []
@@ -312,6 +318,7 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
                     rules.append(path)
 
             together["criterion"] = tuple(rules)
+
         goldens.insert(1, together)
         return
 

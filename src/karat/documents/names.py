@@ -486,6 +486,7 @@ def meanings(path: str) -> tuple[Meaning, ...]:
             composed = Meaning("criterion")
         if composed is not None:
             found.append(composed)
+
     if not found and "." in path and criterion_type(path) is not None:
         found.append(Meaning("criterion"))
 
@@ -559,6 +560,7 @@ def criterion_type(path: str) -> str | None:
     if forbids:
         measured = words[-1] in _ENDS_OF_IDS | _ABOUT_IT
         return None if measured else f"not-{plain or 'judge'}"
+
     if plain == "icontains" and names_documents(path):
         return None  # words of an address, which no answer needs
     if alternatives and plain == "icontains":

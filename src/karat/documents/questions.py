@@ -56,6 +56,7 @@ def questions_of(
 
         file.unsure = file.unsure or bool(others)
         return [{"question": (text,)} for text in (*others[: SHOWN - 1], asks[0])]
+
     if "messages" in shapes:
         if file.door == "results":
             chats = [path for path in shapes["messages"] if not file.columns[path].replies]
@@ -74,6 +75,7 @@ def questions_of(
         if whole:
             inside = [path for path in sentences(file.columns, "question") if path in inside]
         return [{"question": (path,)} for path in (*whole, *inside)]
+
     weak = [path for path in file.called("question", weak=True) if _differs(file, path)]
     sides = {side_of(last_part(path)) for path in file.free}
     if "assistant" not in sides:
@@ -137,6 +139,7 @@ def _dialogues(file: Candidates, used: set[str]) -> list[str]:
 
         if len(listed) > 1 and len(spoken) == len(listed) and path not in used:
             found.append(path)
+
     return found
 
 
@@ -176,6 +179,7 @@ def add_texts(
             column = file.columns[path]
             if column.texts and not any(" " in value for value in column.values):
                 classes.add(path)
+
         offers.sort(key=lambda path: (path in classes, describes(path)))
         offers = [*_dialogues(file, used), *_with_objects(file, offers)]
         for paths in _bodies(offers):
@@ -196,11 +200,13 @@ def add_texts(
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
+
         for path, column in file.free.items():
             both = column.is_yes_or_no and len(column.values) == 2  # such as 0 and 1
             of_rows = column.filled == column.rows and "." not in path
             if both and of_rows and path not in used:
                 offers.append(path)
+
         offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
         goldens += [{"criterion": (path,)} for path in file.free if _holds_rules(file.free[path])]
         goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
@@ -271,6 +277,7 @@ def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
 
             if sum(file.columns[part].is_text for part in parts) > 1:
                 found[above] = None
+
         found[path] = None
 
     return [*found]
@@ -308,6 +315,7 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
         _add_record(file, goldens[0], questions, texts)
         file.unsure = True
         return
+
     right = file.strong("golden")[:1]
     found = {*sentences(file.columns, "question")} - {*right}
     texts = [path for path in file.columns if path in found]
@@ -342,6 +350,7 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
     said = set[str]()
     for other in others:
         said |= file.columns[other].values
+
     values = file.columns[path].values
     return bool(said and values) and path not in others and values <= said
 

@@ -209,6 +209,7 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
         said = json.loads(text)
     except (ValueError, RecursionError):
         return False
+
     alike = []
     for key in said:
         if key in columns and score_in(said[key]) is not None:
@@ -469,6 +470,7 @@ def pattern_of(paths: Sequence[str], columns: Collection[str]) -> str | None:
     for pattern in (f"{first}*", f"*{last}", f"{first}*{last}", "*_[0-9]", "*_[0-9]*"):
         if pattern != "*" and columns_like([pattern], columns) == [*paths]:
             return pattern
+
     return None
 
 
@@ -520,6 +522,7 @@ def scores_by_system(
     of_two = {}
     for path, metrics in found.items():
         of_two[path] = {name: column for name, column in metrics.items() if counts[name] > 1}
+
     return of_two
 
 

@@ -64,6 +64,7 @@ def assign(
     given: Taken = {}
     for role, paths in (named or {}).items():
         given[role] = tuple(map(without_point, paths))
+
     seen = {name: columns[path] for name, path in plain.items()}
     result = _result(Candidates(seen, door, file, given, needs_golden))
     if isinstance(result, Reading):
@@ -80,6 +81,7 @@ def _renamed(reading: Reading, names: Mapping[str, str]) -> Reading:
     roles: Taken = {}
     for role, paths in reading.roles.items():
         roles[role] = tuple(names.get(path, path) for path in paths)
+
     return Reading(roles=roles, unused=tuple(names.get(path, path) for path in reading.unused))
 
 
@@ -162,6 +164,7 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         changes.append({"answer": tuple(several)})
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]
+
     for question, other in product(texts["question"], texts[second]):
         if question != other:
             changes.append({"question": (question,), second: (other,)})
@@ -220,6 +223,7 @@ def _reading(
     for path in taken:
         parts = path.split(".")
         holders |= {".".join(parts[:end]) for end in range(1, len(parts))}
+
     unused = []
     for path, column in file.columns.items():
         above = path.rpartition(".")[0]

@@ -160,6 +160,7 @@ def read_rows(
     if ending == ".csv" and data.startswith(b"PK\x03\x04"):
         ending = ".xlsx"
         rows.notes.append("an Excel workbook, whatever its name says")
+
     _refuse_without_rows(path, data)
     if ending not in (".xlsx", ".parquet"):
         data = _as_utf8(rows, path, data)
@@ -330,6 +331,7 @@ def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
     while True:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
+
         if at == len(text):
             return
         number += 1
@@ -472,6 +474,7 @@ def _list_in(
         likely = best_of(tables, results=within.results)
         rows.notes.append(f"rows: the lists {some_of(likely)}, named in the column 'list'")
         return _of_all(tables, likely), name
+
     if name is not None:
         known = [*tables]
         if name not in tables:
@@ -479,6 +482,7 @@ def _list_in(
             if isinstance(named, list):
                 rows.notes.append(f"rows: the list '{name}'")
                 return named, name
+
             raise bad(
                 path,
                 "dataset.split",
@@ -514,6 +518,7 @@ def _list_in(
         if _FAILED.search(likely[0]):
             left += "; by its name, it holds only what failed"
         rows.notes.append(f"rows: the list '{likely[0]}'{left}")
+
     return tables[likely[0]], likely[0] or None
 
 
@@ -606,6 +611,7 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     at = root
     for key in (name or "").split("."):
         at = at.get(key) or at
+
     nodes = [node for _, node in at.children()]
     lines = [node.line or 0 for node in nodes]
     is_list = isinstance(at.value, list) and len(nodes) == len(items)
@@ -646,6 +652,7 @@ def has_key(path: Path, names: Iterable[str]) -> bool:
     key = re.compile(rf"^[\"']?(?:{'|'.join(names)})[\"']?[ \t]*:".encode(), re.MULTILINE)
     with suppress(OSError, ValueError), open_regular(path) as file:
         return key.search(file.read(65536)) is not None
+
     return False
 
 
@@ -748,6 +755,7 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
             data.decode("utf-8")
         except UnicodeDecodeError:
             return data
+
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         rows.notes.append(
             f"{plural(lost, 'NUL character')} as spaces, the first in line {line} of the file"
@@ -811,6 +819,7 @@ def _decoded(line: bytes) -> Any:
     """
     with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return msgspec.json.decode(line)
+
     wrong = _wrong_byte(line)
     if wrong is None and has_too_many_nan(line):
         wrong = _MANY_NAN

@@ -60,6 +60,7 @@ def holds_code(column: Column) -> bool:
     found = 0
     for text in listed:
         found += isinstance(text, str) and _CONDITION.fullmatch(text.strip()) is not None
+
     return 2 * found > len(listed)
 
 

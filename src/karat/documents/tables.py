@@ -62,6 +62,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if len(document) > 1 and all(isinstance(part, str) for part in parts):
         named = ("question", "answer") if _are_sentences(document) else ("id", "value")
         return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
+
     return {}
 
 
@@ -96,6 +97,7 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
         first = next((row for row in rows if isinstance(row, Mapping)), {})
         for key in first if results else ():
             judged += is_score_name(key) or key.casefold().endswith("id")
+
         said = _speaks(rows)
         answered = (
             results and said >= _ASKS and any(Meaning("answer") in meanings(k) for k in first)
@@ -174,6 +176,7 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
         by_name = {}
         for row in questions:
             by_name[str(row[columns[0]])] = {key: row[key] for key in row if key not in left}
+
         rows = []
         for row in results:
             question = by_name[str(row[columns[1]])]
@@ -183,6 +186,7 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
                     others[key] = row[key]
 
             rows.append({**question, **others})
+
         return rows, answered, asked
 
     return [], "", ""
@@ -308,12 +312,14 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     shared = set(entries[0])
     for entry in entries[1:]:
         shared &= set(entry)
+
     if not shared or not any(isinstance(entries[0][key], (str, int, float)) for key in shared):
         return []
     for value in entries[0].values():
         several = isinstance(value, list) and len(value) > 1
         if several and all(isinstance(part, Mapping) for part in value) and not are_messages(value):
             return []
+
     some = entries[:5]
     lists = []
     for entry in some:
@@ -337,6 +343,7 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             name = "condition"
         elif asked and "question" not in entry:
             name = "question"
+
         rows.append({name: key, **entry})
 
     return rows
@@ -489,6 +496,7 @@ def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             if not isinstance(entry, Mapping):
                 return []
             rows.append({_ID_OF_A_CHAT: name, **entry})
+
     words = {word for key in rows[0] for word in words_of(key)} if rows else set()
     is_said = words & {"time", "timestamp", "date"} and words & {"message", "text", "content"}
     alike = all(len(row.keys() & rows[0].keys()) > 2 for row in rows)
@@ -522,6 +530,7 @@ def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         if isinstance(branch, Mapping) and not chats:
             return []
         found += chats
+
     return found
 
 
@@ -530,6 +539,7 @@ def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
     if chat is not None:
         key = "id" if "id" not in chat else "key"
         return [{key: name, **chat}]
+
     found: list[dict[str, Any]] = []
     if isinstance(value, Mapping) and depth < _DEEPEST:
         for key, below in value.items():
@@ -539,6 +549,7 @@ def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
             inside = _chat_at(part)
             if isinstance(part, Mapping) and inside is not None:
                 found.append(inside)
+
     return found
 
 
@@ -550,6 +561,7 @@ def _chat_at(value: object) -> dict[str, Any] | None:
         for key, held in value.items():
             if _holds_turns(key) and isinstance(held, list) and are_messages(held):
                 return {**value}
+
         lists = []
         for key, held in value.items():
             if isinstance(held, list):
@@ -558,6 +570,7 @@ def _chat_at(value: object) -> dict[str, Any] | None:
         is_one = len(lists) == 1 < len(value) and are_messages(value[lists[0]])
         if is_one:
             return {**value, "messages": value[lists[0]]}
+
     return None
 
 
@@ -587,6 +600,7 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
     if len(document) == 1:
         ((name, inside),) = document.items()
         chat = {"id": name, **inside} if isinstance(inside, Mapping) else chat
+
     for key, turns in chat.items():
         listed = turns if _holds_turns(key) and isinstance(turns, list) else []
         if listed and all(map(_is_pair, listed)):

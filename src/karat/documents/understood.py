@@ -73,6 +73,7 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, str] = {}
         for part in self.parts:
             found.setdefault(part.role, part.on_one_line(_LONGEST))
+
         if self.unused:
             found["not used"] = clean(", ".join(self.unused))
         return found
@@ -89,6 +90,7 @@ def beginning(value: object) -> str:
         value = dialogue(value)
     elif isinstance(value, Mapping):
         value = lines_of(value)
+
     return shorten(clean(str(value)), _WIDEST, placeholder=" …")
 
 

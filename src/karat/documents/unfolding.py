@@ -80,6 +80,7 @@ def unfolded(rows: Rows) -> Rows:
         number, text = summary
         others = ((at, row) for at, row in rows.rows if at != number)
         rows = _changed(rows, others, f"the last row sums up the others and is left out: {text}")
+
     written = []
     for name, value in first[0].items():
         cells = [row.get(name) for row in first]
@@ -95,6 +96,7 @@ def unfolded(rows: Rows) -> Rows:
     if counted:
         listed = some_of([f"'{name}' of '{whole}'" for name, whole in counted.items()])
         rows = _changed(rows, _as_shares(rows.rows, counted), f"taken as a share: {listed}")
+
     if rows.count:
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     together = _answers_and_scores(first)
@@ -137,6 +139,7 @@ def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Ro
     )
     for number, row in numbered:
         changed.add(number, row)
+
     return changed
 
 
@@ -189,6 +192,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
         if mean is not None and len(scores) == len(above):
             numbers += 1
             means += abs(mean - sum(scores) / len(scores)) <= _ROUNDED
+
     texts = []
     for value in row.values():
         if isinstance(value, str) and score_in(value) is None:

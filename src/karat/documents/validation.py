@@ -102,6 +102,7 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
             # those of a union's members as one: "must be A or B"
             wishes = [one.partition(", got ")[0].removeprefix("must be ") for one in messages]
             message = f"must be {' or '.join(wishes)}, got {message.partition(', got ')[2]}"
+
         explained.append(msgspec.structs.replace(problems[0], message=message))
 
     return explained
@@ -197,6 +198,7 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
                 return elsewhere[place[-1]]
 
         return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
+
     if kind == "missing":
         if field and field.description and not example:
             about = f": {field.description}"

@@ -80,6 +80,7 @@ def read_workbook(
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 # zipfile never reads more of a member than its declared size.
                 size = sum(member.file_size for member in archive.infolist())
+
             if (wrong := unpacks_too_large(size, len(data))) is not None:
                 raise _bad(path, "file", wrong)
             every = results and sheet == _ALL
@@ -94,6 +95,7 @@ def read_workbook(
             if results and asked and _alike(data, asked=False):
                 every_sheet = f"; '{_ALL}' reads those with the same columns, each as a condition"
                 raise _bad(path, first.place, first.message + every_sheet) from error
+
             raise
         except _DAMAGED as error:
             raise _bad(
@@ -107,6 +109,7 @@ def _alike(data: bytes, *, asked: bool) -> list[str]:
     """
     with _opened(data, values=True) as workbook:
         headers = _headers(workbook.worksheets)
+
     alike: list[str] = []
     for header in headers.values():
         same = [title for title in headers if headers[title] == header]
@@ -171,6 +174,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         if sheet is None:
             sheet = worksheet.title
             _note_others(rows, worksheet)
+
         lines = _numbered(path, worksheet)
         first = [*islice(lines, _FIRST)]
         above = titles(_of_one_width(cells for _, cells in first))
@@ -219,6 +223,7 @@ def _sheet(
         if name is None and len(sheets) > 1:
             likely = _likely(_headers(workbook.worksheets)) or [*sheets]
             sheets = {title: sheets[title] for title in likely}
+
         if name is None and len(sheets) != 1:
             if sheets:
                 message = _must_name(sheets)
@@ -282,6 +287,7 @@ def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
         roles = roles_of(*headers[asking[0]])
         if roles & {"golden", "answer"}:
             return asking
+
     return [*headers]
 
 

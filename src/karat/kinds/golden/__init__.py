@@ -107,6 +107,7 @@ class Golden(Kind):
             found = [self.question_key, self.answer_key, self.id_key, *(self.criteria_key or ())]
             for paths in self.roles.values():
                 found += [paths] if isinstance(paths, str) else [*(paths or ())]
+
             return [path for path in found if path is not None]
 
     def __init__(
@@ -155,6 +156,7 @@ class Golden(Kind):
                 if lacking:
                     faults = self._as_meant(faults, lacking)
                 faults = self._as_one(faults)
+
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
@@ -163,6 +165,7 @@ class Golden(Kind):
             other = "golden"
             with suppress(BadDataset):
                 other = kind_of(path)
+
             if other == "golden":
                 raise
             message = (
@@ -280,6 +283,7 @@ class Golden(Kind):
                 if sample is None:
                     for message in wrong:
                         rows.fault(number, message)
+
                     continue
 
                 if sample.id not in seen:
@@ -317,6 +321,7 @@ class Golden(Kind):
                 "ids unique"
             )
             faults = [*faults, Fault(place="dataset.id_key", message=message)]
+
         return rows, samples, faults + rows.sorted_faults()
 
     def _rows(self, path: Path) -> Rows:
@@ -336,15 +341,18 @@ class Golden(Kind):
         tool, setup = found
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
+
         left = ("answer",) if setup.answers_describe else ()
         for number, row in enumerate(setup.rows, start=1):
             rows.add(number, {key: value for key, value in row.items() if key not in left})
+
         described = [row for row in setup.rows if "criteria" in row and {*left} & {*row}]
         if described:
             rows.notes.append(
                 f"the criteria of {plural(len(described), 'question')}, and not the description of "
                 "the expected answer beside them"
             )
+
         self._id_key = "id"
         rows.notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         self._notes += rows.notes

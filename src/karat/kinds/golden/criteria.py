@@ -181,6 +181,7 @@ def _of_value(value: object, kind: str, column: str) -> tuple[list[Criterion], l
         if kind.endswith("judge"):  # to a judge, a number alone says nothing
             value = f"{last_part(column)}: {as_text(value)}"
         return _of_object({"type": kind, "value": value}, kind)
+
     if kind == "judge" and _URL.match(value.strip()):
         kind = "url"
     if kind == f"{NOT}judge" and len(value.split()) == 1:
@@ -188,6 +189,7 @@ def _of_value(value: object, kind: str, column: str) -> tuple[list[Criterion], l
     if "|" in value and kind.endswith("contains"):
         kind = f"{kind}-any"
         value = value.replace("|", "\n")
+
     return _of_object({"type": kind, "text": value}, kind)
 
 
@@ -217,6 +219,7 @@ def _as_line(value: object) -> str:
                 parts.append(f"{key}: {_as_line(below)}")
 
         return "; ".join(parts)
+
     if isinstance(value, list):
         return ", ".join(map(_as_line, value))
     return " ".join((as_text(value) or "").split())
@@ -272,6 +275,7 @@ def _of_parts(
         criteria, why = _of_object({**kept, "text": _as_line(others)}, kind)
         found += criteria
         wrong += why
+
     return found, wrong
 
 
@@ -445,6 +449,7 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
         number = _number(weight)
     else:
         number = 1.0
+
     if number is None or abs(number) > 1e6:
         wrong.append(f"has the weight {shown(weight)}, expected a number from -1e6 to 1e6")
     dealbreaker = _first(given, _DEALBREAKER_KEYS)
@@ -456,14 +461,17 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
     if base in _JUDGED:
         text = _JUDGED[base].format(text)
         base = "judge"
+
     if opposite:
         name = f"{NOT}{base}"
     else:
         name = base
+
     if dealbreaker:
         stated_besides: dict[str, Any] = {"dealbreaker": True}
     else:
         stated_besides = {}
+
     if number != 1:  # what a struct leaves out is the default itself, not an equal value
         stated_besides["weight"] = number
     if name != "judge":
@@ -493,12 +501,14 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
                 parts = parts.splitlines()
             else:
                 parts = parts.split(",")
+
         lines = []
         for part in parts:
             if isinstance(part, str):
                 line = part
             else:
                 line = json.dumps(part, ensure_ascii=False)
+
             if line.strip():
                 lines.append(" ".join(line.split()))
 

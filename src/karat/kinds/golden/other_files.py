@@ -120,6 +120,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     if names == {"id", "value"}:
         held = "a list of texts" if columns["value"].lists else "one text"
         return f"holds {held} an id, but no questions: give the file with the questions, too"
+
     filled = {path: column for path, column in columns.items() if column.filled}
     if _are_qrels(filled):
         return "says which documents are relevant to a question (qrels): give the questions' file"
@@ -136,6 +137,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
             f"are asked all the same, name the columns: roles: {{question: …, golden: …}} "
             f"(columns: {tops})"
         )
+
     asked = with_role(paths_in(columns), "question", "golden", "messages")
     called = []
     for path in filled:
@@ -148,6 +150,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
             f"holds calls of tools ('{called[0]}', '{given[0]}'), and no questions to an agent: "
             "write what a user asks, and the tools that must be called as `expected_tools`"
         )
+
     return None
 
 
@@ -164,6 +167,7 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
     for sort in _SORTS:
         if all(not one_of.isdisjoint(names) for one_of in sort.columns):
             return sort.holds
+
     documents = [path for path in texts if joined(path) in _TEXTS]
     marked = not _MARKED.isdisjoint(names) or {"id", "title", "text"} == {*names}
     for path in documents:
@@ -249,6 +253,7 @@ def placeholder(row: Mapping[str, object]) -> str | None:
     for value in row.values():
         if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
             return value
+
     return None
 
 

@@ -100,6 +100,7 @@ class RowReader:
                     f"no questions yet, it seems, but an example to be replaced in each row: "
                     f"'{placeholders[0]}'"
                 )
+
         self._named = named
         self._missing_columns(named)
         self._parts = named.get("golden", ())  # of a golden answer that is an object of columns
@@ -185,6 +186,7 @@ class RowReader:
         columns[name] = self._columns[name]
         for path in self._parts:
             columns.pop(path, None)
+
         self._columns = columns
         self._named["golden"] = (name,)
         self.notes.append(
@@ -220,6 +222,7 @@ class RowReader:
         for path, column in self._columns.items():
             if column.names_images and path != self._golden:
                 self.notes.append(f"'{path}' names images, which no agent sees")
+
         for path in self.reading.roles.get("context", ())[:1]:
             self.notes.append(
                 f"no agent sees '{path}': write it into the question if it is about that"
@@ -230,6 +233,7 @@ class RowReader:
         if not self._named:
             held = no_questions(self._columns)
             other = unasked(self.rows)
+
         if held is None and not with_role(self._columns, "question"):
             held = other
         if held is not None:
@@ -257,6 +261,7 @@ class RowReader:
                 roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
                 if not roles["criterion"] and not roles.get("golden"):
                     continue
+
             if len(self._parts) > 1 and "golden" in roles:
                 roles["golden"] = self._parts
             offered = Reading(roles=roles, unused=reading.unused)
@@ -273,6 +278,7 @@ class RowReader:
         notes = dict.fromkeys([*self.rows.notes, *self.notes])
         for path in offered_rules:
             notes.pop(f"{_NOT_READ} '{path}' {criteria.NO_TEXT}", None)
+
         fault = undecided_fault(tried, columns, notes)
         answered = any("answer" in reading.roles for reading in readings)
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
@@ -329,6 +335,7 @@ class RowReader:
                     f"'{path}' is empty in {empty} of {plural(len(self._first), 'row')}, and says "
                     "nothing there: if no tool may be called, write `empty: no_tool`"
                 )
+
         return []
 
     def _type_of(self, column: str) -> str:
@@ -402,6 +409,7 @@ class RowReader:
 
         for at, name in enumerate(self._options.stratify):
             wanted.append((name, f"stratify.{at}", name))
+
         for what, place, path in wanted:
             if path in self._columns or not self.rows.count:
                 continue
@@ -430,6 +438,7 @@ class RowReader:
             rows = plural(len(self._first), "row")
             empty = f"'{golden}' is an empty list in {lists} of {rows}"
             expects_nothing = f" ({empty}: with `all`, nothing is expected there)"
+
         if self._choices:
             pairs = [(cell(row, golden), self._options_of(row)) for row in self._first]
             if cells.needs_base(pairs) and self._base is None:
@@ -558,6 +567,7 @@ class RowReader:
             objects = any(self._columns[path].objects for path in expected)
             place = 0 if objects else len(readings)  # an object is rarely one right text
             readings.insert(place, Reading(roles={**question, "criterion": expected}))
+
         readings.append(Reading(roles=question))
         self._ask(Undecided(asked="what is right", readings=tuple(readings)))
 
@@ -733,6 +743,7 @@ class RowReader:
         shown = [("criterion", path) for path in self._criteria]
         for role in ("answer", "context"):
             shown += [(f"({role})", path) for path in self.reading.roles.get(role, ())]
+
         for label, path in shown:
             value = cell(row, path)
             elsewhere = is_empty(value) and label == "criterion" and path in self._columns
@@ -896,6 +907,7 @@ def undecided_fault(
                 f"  '{path}' holds documents with their relevance ({', '.join(keys)}): they are "
                 "for retrieval, and karat compares no answer with them"
             )
+
         if "." not in path and column.filled and holds_code(column):
             lines.append(f"  '{path}' holds conditions in code, which karat does not evaluate")
 
@@ -925,6 +937,7 @@ def undecided_fault(
             f"  no column looks like a question: {numbers} of {len(top)} hold numbers, or yes and "
             f"no; if several make one together, name them as a list: question: […, …]"
         )
+
     listed = some_of([path for path in columns if "." not in path], most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines.append(
@@ -949,6 +962,7 @@ def _remarks(golden: Column) -> list[str]:
             f"empty in {empty} of {plural(golden.rows, 'row')}: add `empty: declines` if it is "
             "right to decline there, else `skip: unreadable`"
         )
+
     return found
 
 

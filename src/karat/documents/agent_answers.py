@@ -53,7 +53,11 @@ _IDS = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
 
 
 def answers_in_results(
-    file: Candidates, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+    file: Candidates,
+    exact: list[str],
+    agents: list[str],
+    weak: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     """What may be golden answer and agent's answer in a file of results, the likeliest first.
 
@@ -234,7 +238,10 @@ def _paired_parts(file: Candidates) -> list[Taken]:
 
 
 def _without_answer(
-    file: Candidates, goldens: list[Taken], exact: list[str], shapes: Roles
+    file: Candidates,
+    goldens: list[Taken],
+    exact: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     """Where no name is the agent's answer: scores are enough; else what there is, to ask."""
     of_others = {*chain.from_iterable(shapes.values())}
@@ -325,7 +332,10 @@ def _are_labels(file: Candidates, paths: Sequence[str], others: Sequence[str]) -
 
 
 def _said(
-    file: Candidates, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
+    file: Candidates,
+    agents: Sequence[str],
+    weak: Sequence[str],
+    goldens: Sequence[str],
 ) -> list[tuple[str, ...]]:
     """What may be the agent's answer: several columns together if each is a system's."""
     candidates = []

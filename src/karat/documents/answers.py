@@ -81,7 +81,11 @@ def _text(value: object) -> str:
 
 
 def sample_columns(
-    table: Iterable[Batch], *, question: str, golden: str | None, id_column: str | None
+    table: Iterable[Batch],
+    *,
+    question: str,
+    golden: str | None,
+    id_column: str | None,
 ) -> tuple[list[str], bool]:
     """The columns in which rows of one question agree: its id, else its text and golden answer; and
     whether several rows may agree in them.

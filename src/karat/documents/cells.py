@@ -172,7 +172,11 @@ def reply_of(value: object) -> Golden | None:
 
 
 def question(
-    row: Row, paths: Sequence[str], *, golden: str | None = None, named: bool = False
+    row: Row,
+    paths: Sequence[str],
+    *,
+    golden: str | None = None,
+    named: bool = False,
 ) -> str | None:
     """The question of a row: the texts of its columns, in order, parted by an empty line.
 
@@ -464,7 +468,11 @@ def texts_in(value: object) -> list[str]:
 
 
 def golden(
-    value: object, *, path: str, several: Several | None, whole: bool = False
+    value: object,
+    *,
+    path: str,
+    several: Several | None,
+    whole: bool = False,
 ) -> Golden | None:
     """The golden answer of a cell; None: it holds none.
 

@@ -316,7 +316,8 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
 
 
 def _find_compared(
-    columns: Mapping[str, Column], cells: Mapping[str, Mapping[int, object]]
+    columns: Mapping[str, Column],
+    cells: Mapping[str, Mapping[int, object]],
 ) -> None:
     """Finds the columns that say whether two others are equal, as a grade does of labels."""
     labels = []

@@ -34,7 +34,11 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def factors_in(
-    table: Table, ids: Sequence[str], conditions: Sequence[str], *, used: Collection[str]
+    table: Table,
+    ids: Sequence[str],
+    conditions: Sequence[str],
+    *,
+    used: Collection[str],
 ) -> tuple[Factor, ...]:
     """The columns whose few values nearly each question has equally often.
 

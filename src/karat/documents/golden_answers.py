@@ -90,7 +90,11 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
 
 
 def _in_dataset(
-    file: Candidates, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+    file: Candidates,
+    exact: list[str],
+    agents: list[str],
+    weak: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     criteria = shapes.get("criterion", ())
     bare = [path for path in weak if joined(path) in BARE_ANSWER]
@@ -192,7 +196,10 @@ def _describes_answers(file: Candidates, golden: str) -> bool:
 
 
 def _beside_agents(
-    file: Candidates, agents: list[str], weak: list[str], shapes: Roles
+    file: Candidates,
+    agents: list[str],
+    weak: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     """Where a column is the agent's answer by its name."""
     agent, criteria = agents[0], shapes.get("criterion", ())

@@ -34,7 +34,11 @@ _CLASSES = word_set("category class label labels")
 
 
 def questions_of(
-    file: Candidates, goldens: Collection[str], shapes: Roles, *, answers: Collection[str]
+    file: Candidates,
+    goldens: Collection[str],
+    shapes: Roles,
+    *,
+    answers: Collection[str],
 ) -> list[Taken]:
     """What may be the question, the likeliest first; `goldens`, `answers`: columns that are not.
     Empty: no name says so.
@@ -151,7 +155,10 @@ def _differs(file: Candidates, path: str) -> bool:
 
 
 def add_texts(
-    file: Candidates, shapes: Roles, goldens: list[Taken], questions: list[Taken]
+    file: Candidates,
+    shapes: Roles,
+    goldens: list[Taken],
+    questions: list[Taken],
 ) -> None:
     """Offers text columns for a role that no name speaks of: to choose from, never to take."""
     texts = file.texts()
@@ -225,7 +232,10 @@ def add_texts(
 
 
 def _add_record(
-    file: Candidates, golden: Taken, questions: list[Taken], texts: Sequence[str]
+    file: Candidates,
+    golden: Taken,
+    questions: list[Taken],
+    texts: Sequence[str],
 ) -> None:
     """Offers the columns that are asked together, as values of a record, if there are some and most
     are no texts: after the first of the `texts`, if that does not only describe a row.

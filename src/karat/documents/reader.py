@@ -49,7 +49,10 @@ class Document(msgspec.Struct):
 
 
 def parse(
-    data: bytes, *, what: str = "an experiment file", limits: Limits | None = None
+    data: bytes,
+    *,
+    what: str = "an experiment file",
+    limits: Limits | None = None,
 ) -> Document:
     """The document in `data`, with every fault that can be found at once.
 

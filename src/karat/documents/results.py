@@ -158,7 +158,9 @@ def ended_in_words(column: Column) -> bool:
 
 
 def like_scores(
-    columns: Mapping[str, Column], paths: Iterable[str], used: Iterable[str]
+    columns: Mapping[str, Column],
+    paths: Iterable[str],
+    used: Iterable[str],
 ) -> list[str]:
     """Those of these columns that hold values as recognized scores in `used` do, beside them:
     the same two words, or numbers on the same scale; or that have a usual name for points.
@@ -356,7 +358,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
 
 
 def _without_copies(
-    columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]
+    columns: Mapping[str, Column],
+    family: Mapping[str, tuple[str, ...]],
 ) -> dict[str, tuple[str, ...]]:
     """A family without a column of texts that are all in the others, such as the better one, but
     with each of numbered repetitions, which may agree.
@@ -494,7 +497,10 @@ def names_system(path: str) -> bool:
 
 
 def scores_by_system(
-    systems: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column], *, file: str
+    systems: Mapping[str, tuple[str, ...]],
+    columns: Mapping[str, Column],
+    *,
+    file: str,
 ) -> dict[str, dict[str, str]]:
     """Column of answers → metric → the column with its values for this system: the scores whose
     names begin or end with the system's, if two systems have that metric.
@@ -605,7 +611,8 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
 
 
 def belongs_to(
-    column: str, systems: Mapping[str, tuple[str, ...]]
+    column: str,
+    systems: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, tuple[str, ...]] | None:
     """The column of answers of the system whose object holds another column, or whose name it
     begins or ends with, and the rest of its words. None: no system's.

@@ -450,7 +450,10 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
 
 
 def _list_in(
-    rows: Rows, path: Path, document: Any, within: _Within | None
+    rows: Rows,
+    path: Path,
+    document: Any,
+    within: _Within | None,
 ) -> tuple[list[Any], str | None]:
     """The document's list, and its name if it is inside an object; notes that, and which others are
     not read.
@@ -526,7 +529,8 @@ _FAILED = re.compile(r"(?:fail|error|mistake|incorrect|wrong|\bmiss)[^.]*$", re.
 
 
 def _of_several(
-    tables: Mapping[str, Sequence[Any]], likely: Sequence[str]
+    tables: Mapping[str, Sequence[Any]],
+    likely: Sequence[str],
 ) -> tuple[list[dict[str, Any]], str]:
     """The rows of results that several lists hold together, and which; empty if they do not."""
     joined = together(tables, likely) if len(likely) > 1 else []
@@ -701,7 +705,12 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
 
 
 def _workbook(
-    rows: Rows, path: Path, data: bytes, sheet: str | None = None, *, results: bool = False
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    sheet: str | None = None,
+    *,
+    results: bool = False,
 ) -> None:
     from karat.documents.workbook import read_workbook
 

@@ -82,7 +82,9 @@ def is_aside(path: str) -> bool:
 
 
 def unexplained(
-    columns: Mapping[str, Column], roles: Mapping[Role, Sequence[str]], role: Role
+    columns: Mapping[str, Column],
+    roles: Mapping[Role, Sequence[str]],
+    role: Role,
 ) -> list[str]:
     """Columns with sentences for a role that is empty, or for a question with a weak name."""
     decided = roles.get(role, ())

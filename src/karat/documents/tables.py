@@ -287,7 +287,10 @@ def _speaks(rows: Sequence[Any]) -> int:
 
 
 def _collect(
-    value: Mapping[str, Any], prefix: str, found: dict[str, list[Any]], depth: int
+    value: Mapping[str, Any],
+    prefix: str,
+    found: dict[str, list[Any]],
+    depth: int,
 ) -> None:
     for key, below in value.items():
         if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):

@@ -224,7 +224,8 @@ def _applying(first: Sequence[Row]) -> dict[str, str]:
 
 
 def _where_they_apply(
-    rows: Iterable[tuple[int, Row]], applying: Mapping[str, str]
+    rows: Iterable[tuple[int, Row]],
+    applying: Mapping[str, str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         changed = dict(row)
@@ -298,7 +299,8 @@ def _whole_number(value: object) -> int | None:
 
 
 def _as_shares(
-    rows: Iterable[tuple[int, Row]], counted: Mapping[str, str]
+    rows: Iterable[tuple[int, Row]],
+    counted: Mapping[str, str],
 ) -> Iterator[tuple[int, Row]]:
     """0 of 0 is no share."""
     for number, row in rows:
@@ -341,7 +343,8 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
 
 
 def _with_objects(
-    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+    rows: Iterable[tuple[int, Row]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         changed = dict(row)
@@ -478,7 +481,8 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
 
 
 def _a_row_an_entry(
-    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+    rows: Iterable[tuple[int, Row]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         shared = _without(row, columns)
@@ -518,7 +522,8 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
 
 
 def _a_row_a_setting(
-    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+    rows: Iterable[tuple[int, Row]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         shared = _without(row, columns)
@@ -550,7 +555,8 @@ def _value_column(row: Row) -> str | None:
 
 
 def _a_row_for_all_metrics(
-    rows: Iterable[tuple[int, Row]], metric: str
+    rows: Iterable[tuple[int, Row]],
+    metric: str,
 ) -> Iterator[tuple[int, Row]]:
     merged: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, row in rows:

@@ -54,7 +54,12 @@ _Cells = Sequence[object]
 
 
 def read_workbook(
-    rows: Rows, path: Path, data: bytes, *, sheet: str | None = None, results: bool = False
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    *,
+    sheet: str | None = None,
+    results: bool = False,
 ) -> None:
     """Adds the rows of one sheet; the first non-empty row names the columns. Raises BadDataset,
     MissingExtra.
@@ -124,7 +129,13 @@ def _alike(data: bytes, *, asked: bool) -> list[str]:
 
 
 def _read_together(
-    rows: Rows, path: Path, data: bytes, titles: Sequence[str], *, results: bool, every: bool
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    titles: Sequence[str],
+    *,
+    results: bool,
+    every: bool,
 ) -> None:
     """Adds the rows of several sheets, each with the name of its own: as its condition if a
     question of results is in two, or the user wants `every` sheet.
@@ -216,7 +227,11 @@ def _opened(data: bytes, *, values: bool) -> closing[Workbook]:
 
 @contextmanager
 def _sheet(
-    path: Path, data: bytes, name: str | None, *, values: bool
+    path: Path,
+    data: bytes,
+    name: str | None,
+    *,
+    values: bool,
 ) -> Iterator[ReadOnlyWorksheet]:
     with _opened(data, values=values) as workbook:
         sheets = {sheet.title: sheet for sheet in workbook.worksheets}

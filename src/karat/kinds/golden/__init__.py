@@ -111,7 +111,11 @@ class Golden(Kind):
             return [path for path in found if path is not None]
 
     def __init__(
-        self, options: Options, *, needs_answers: bool = True, criteria_suffice: bool = True
+        self,
+        options: Options,
+        *,
+        needs_answers: bool = True,
+        criteria_suffice: bool = True,
     ) -> None:
         self._options, self._needs_answers = options, needs_answers
         self._criteria_suffice = criteria_suffice

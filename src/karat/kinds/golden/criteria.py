@@ -99,7 +99,10 @@ def type_of(column: str, values: Iterable[object]) -> str:
 
 
 def read(
-    value: object, *, column: str = "criteria", by_default: str | None = None
+    value: object,
+    *,
+    column: str = "criteria",
+    by_default: str | None = None,
 ) -> tuple[tuple[Criterion, ...], list[str]]:
     """The criteria in a cell, and its faults, each with its place.
 
@@ -240,7 +243,10 @@ def _has_parts(entry: Mapping[str, Any]) -> bool:
 
 
 def _of_parts(
-    entry: Mapping[str, Any], kind: str, *, apart: bool
+    entry: Mapping[str, Any],
+    kind: str,
+    *,
+    apart: bool,
 ) -> tuple[list[Criterion], list[str]]:
     """The criteria of an object: one for each key (`apart`), or one for all keys; and those of a
     list whose key says how many of it must hold.

@@ -223,7 +223,11 @@ class Candidates:
 
         outer = {*outermost(right[rest] for rest in right if rest in done)}
         both = [rest for rest in right if right[rest] in outer]
-        others = {path for path in self.strong("answer") if self.holds_answer(path)}
+        others = set()
+        for path in self.strong("answer"):
+            if self.holds_answer(path):
+                others.add(path)
+
         others -= {path for rest in both for path in (right[rest], done[rest])}
         # what was read from an answer in words is the answer to compare
         read = [rest for rest in both if words_of(done[rest])[0] in _READ]
@@ -282,7 +286,11 @@ class Candidates:
             roles = (*roles, "condition")
         found = []
         for path, column in self.free.items():
-            kinds = {meaning.role for meaning in self.meanings[path] if not meaning.weak}
+            kinds = set()
+            for meaning in self.meanings[path]:
+                if not meaning.weak:
+                    kinds.add(meaning.role)
+
             if path == "description" and not column.is_constant:
                 kinds -= {"metadata"}
             deep = path.count(".") > 1 or (

@@ -249,7 +249,11 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
         return _options_of_object(value)
     if isinstance(value, str):
         for mark in ("\n", "|", ";", ","):
-            parts = [part.strip() for part in value.split(mark) if part.strip()]
+            parts = []
+            for part in value.split(mark):
+                if part.strip():
+                    parts.append(part.strip())
+
             if len(parts) > 1:
                 return _unlabelled(parts)
 
@@ -544,7 +548,11 @@ def text_key(part: Mapping[str, Any]) -> str | None:
 def parts_of(texts: Sequence[str]) -> str | None:
     """What parts each of some texts into codes or terms, such as a comma; None: nothing does."""
     for mark in ("\n", "|", ";", ","):
-        parts = [part.strip() for text in texts for part in text.split(mark)]
+        parts = []
+        for text in texts:
+            for part in text.split(mark):
+                parts.append(part.strip())
+
         if len(parts) > len(texts) and all(map(_TERM.fullmatch, filter(None, parts))):
             return mark
 

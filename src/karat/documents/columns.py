@@ -331,7 +331,10 @@ def _find_compared(
     for path, column in columns.items():
         if not column.is_yes_or_no:
             continue
-        verdicts = [score_in(cells[path].get(row)) for row in range(columns[path].rows)]
+        verdicts = []
+        for row in range(columns[path].rows):
+            verdicts.append(score_in(cells[path].get(row)))
+
         if min(verdicts.count(0.0), verdicts.count(1.0)) < _FEWEST_VERDICTS or None in verdicts:
             continue
         for first, second in combinations(labels, 2):

@@ -340,7 +340,12 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
 
 def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
     """A note on what titles say; empty: there are none."""
-    texts = [str(cell) for cells in lines for cell in cells if cell]
+    texts = []
+    for cells in lines:
+        for cell in cells:
+            if cell:
+                texts.append(str(cell))
+
     return [f"left out above the header: {some_of(texts)}"] if texts else []
 
 

@@ -82,7 +82,10 @@ def _shared_value(empty: list[Row], filled: list[Row]) -> str:
     if not found:
         return ""
     name = min(found, key=lambda name: len(found[name]))
-    listed = [f"{excerpt(text, _SHOWN)} ({number})" for text, number in found[name].items()]
+    listed = []
+    for text, number in found[name].items():
+        listed.append(f"{excerpt(text, _SHOWN)} ({number})")
+
     return f": all those whose '{name}' is {some_of(listed)}, and no other"
 
 

@@ -203,7 +203,11 @@ def english_words(name: str) -> list[str]:
                 words[-2:] = ["".join(words[-2:])]
 
     last = len(words) - 1
-    said = [word for at, word in enumerate(words) if at == last or _ENGLISH.get(word) != ""]
+    said = []
+    for at, word in enumerate(words):
+        if at == last or _ENGLISH.get(word) != "":
+            said.append(word)
+
     return [in_english(word) for word in said]
 
 

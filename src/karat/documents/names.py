@@ -782,7 +782,11 @@ def lower_is_better(path: str) -> bool | None:
     >>> lower_is_better("incompleteness"), lower_is_better("exact_match"), lower_is_better("length")
     (True, False, None)
     """
-    words = [word for word in words_of(last_part(path)) if not word.isdecimal()]
+    words = []
+    for word in words_of(last_part(path)):
+        if not word.isdecimal():
+            words.append(word)
+
     known = {*words}
     bad = bool(_BAD & known)
     negated = words[:1] in (["non"], ["not"])  # `non_compliant`

@@ -94,8 +94,17 @@ def unexplained(
     paths = sentences(columns, role)
     if decided:
         paths = [path for path in paths if not meanings(path)]
-    kept = {path for of, taken in roles.items() if of not in _SAYS_LITTLE for path in taken}
-    return [path for path in paths if not {path, path.partition(".")[0]} & kept]
+    kept = set()
+    for of, taken in roles.items():
+        if of not in _SAYS_LITTLE:
+            kept |= {*taken}
+
+    found: list[str] = []
+    for path in paths:
+        if not {path, path.partition(".")[0]} & kept:
+            found.append(path)
+
+    return found
 
 
 def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:

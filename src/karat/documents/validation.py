@@ -100,7 +100,10 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
         message = messages[0]
         if len(messages) > 1 and all(one.startswith("must be ") for one in messages):
             # those of a union's members as one: "must be A or B"
-            wishes = [one.partition(", got ")[0].removeprefix("must be ") for one in messages]
+            wishes = []
+            for one in messages:
+                wishes.append(one.partition(", got ")[0].removeprefix("must be "))
+
             message = f"must be {' or '.join(wishes)}, got {message.partition(', got ')[2]}"
 
         explained.append(msgspec.structs.replace(problems[0], message=message))
@@ -266,7 +269,9 @@ def _keys(model: type[BaseModel], place: Place) -> list[str]:
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
     """The models' definition of the value at a place; None if it is not a field of a model."""
     if place:
-        fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])]
+        fields = []
+        for parent in _models(model, place[:-1]):
+            fields.append(_by_key(parent, place[-1]))
     else:
         fields = []
 

@@ -47,7 +47,10 @@ def _value(element: ElementTree.Element, depth: int) -> Any:
 
     if not len(element) and not element.attrib:
         return text
-    found: dict[str, list[Any]] = {name: [value] for name, value in element.attrib.items()}
+    found: dict[str, list[Any]] = {}
+    for name, value in element.attrib.items():
+        found[name] = [value]
+
     for child in element:
         found.setdefault(child.tag.rpartition("}")[2], []).append(_value(child, depth + 1))
 

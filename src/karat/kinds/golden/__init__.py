@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -256,7 +257,12 @@ class Golden(Kind):
         if self._reader is None:
             return []
         golden = self._reader.reading.one("golden") or ""
-        return [fault for fault in faults if fault.message == EMPTY.format(golden)]
+        found: list[Fault] = []
+        for fault in faults:
+            if fault.message == EMPTY.format(golden):
+                found.append(fault)
+
+        return found
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""
@@ -299,11 +305,11 @@ class Golden(Kind):
                 elif repeated and _asks_the_same(merged[sample.id], sample):
                     kept = merged[sample.id]
                     other = sample.metadata
-                    same = {
-                        key: value
-                        for key, value in kept.metadata.items()
-                        if other.get(key) == value
-                    }
+                    same = {}
+                    for key, value in kept.metadata.items():
+                        if other.get(key) == value:
+                            same[key] = value
+
                     merged[sample.id] = msgspec.structs.replace(kept, metadata=same)
                 elif repeated:
                     where = f"{rows.unit} {seen[sample.id]} and {rows.unit} {number}"
@@ -350,7 +356,11 @@ class Golden(Kind):
         for number, row in enumerate(setup.rows, start=1):
             rows.add(number, {key: value for key, value in row.items() if key not in left})
 
-        described = [row for row in setup.rows if "criteria" in row and {*left} & {*row}]
+        described = []
+        for row in setup.rows:
+            if "criteria" in row and {*left} & {*row}:
+                described.append(row)
+
         if described:
             rows.notes.append(
                 f"the criteria of {plural(len(described), 'question')}, and not the description of "
@@ -378,7 +388,7 @@ class Golden(Kind):
 
         if found is None:
             return None
-        known = {key for row in found[1].rows for key in row}
+        known = {*chain.from_iterable(found[1].rows)}
         return found if named <= known else None
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[list[Numbered]]]:
@@ -406,7 +416,10 @@ class Golden(Kind):
             self._notes += reader.notes
             return reader.faults, reader.samples()
 
-        names = {name for item in items for name in item.metadata}
+        names = set()
+        for item in items:
+            names |= {*item.metadata}
+
         faults = []
         for at, name in enumerate(options.stratify):
             if name not in names:

@@ -400,7 +400,11 @@ def _entries(value: object, by_default: str) -> list[object]:
         if len(lines) > 1 and all(_BULLET.match(line) for line in lines):
             return [_BULLET.sub("", line, count=1) for line in lines]
         if by_default != "judge":
-            parts = [part.strip() for line in lines for part in re.split("[;|]", line)]
+            parts = []
+            for line in lines:
+                for part in re.split("[;|]", line):
+                    parts.append(part.strip())
+
             if len(parts) == 1:
                 parts = _comma_list(parts[0], by_default)
             return [part for part in parts if part]

@@ -121,7 +121,11 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
         held = "a list of texts" if columns["value"].lists else "one text"
         return f"holds {held} an id, but no questions: give the file with the questions, too"
 
-    filled = {path: column for path, column in columns.items() if column.filled}
+    filled = {}
+    for path, column in columns.items():
+        if column.filled:
+            filled[path] = column
+
     if _are_qrels(filled):
         return "says which documents are relevant to a question (qrels): give the questions' file"
     judged = answers_to_judge(filled)
@@ -144,7 +148,11 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
         if joined(path) in _CALLED:
             called.append(path)
 
-    given = [path for path in filled if joined(path) in _GIVEN and "." not in path]
+    given = []
+    for path in filled:
+        if joined(path) in _GIVEN and "." not in path:
+            given.append(path)
+
     if called and given and not asked:
         return (
             f"holds calls of tools ('{called[0]}', '{given[0]}'), and no questions to an agent: "
@@ -157,7 +165,11 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
 def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
     """What rows hold in which no column is surely a question or what is expected; None: unknown."""
     surely = with_role(paths_in(columns), "question", "messages")
-    expected = [path for path in with_role(paths_in(columns), "golden") if joined(path) in _RIGHT]
+    expected = []
+    for path in with_role(paths_in(columns), "golden"):
+        if joined(path) in _RIGHT:
+            expected.append(path)
+
     if surely or expected:
         return None
     texts = {path: column for path, column in columns.items() if column.is_text}
@@ -270,8 +282,16 @@ def graded_documents(column: Column) -> list[str]:
             if names_documents(key):
                 documents.append(key)
 
-        graded = [key for key in part if {*words_of(key)} & _GRADES and key not in documents]
-        numbers = [key for key in graded if isinstance(part[key], (int, float))]
+        graded = []
+        for key in part:
+            if {*words_of(key)} & _GRADES and key not in documents:
+                graded.append(key)
+
+        numbers = []
+        for key in graded:
+            if isinstance(part[key], (int, float)):
+                numbers.append(key)
+
         if documents and numbers:
             return [documents[0], numbers[0]]
 
@@ -283,7 +303,10 @@ def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
     is another one.
     """
     answers = with_role(paths_in(columns), "answer")
-    answers += [path for path in columns if joined(path) in _ANSWERS - {"text"}]
+    for path in columns:
+        if joined(path) in _ANSWERS - {"text"}:
+            answers.append(path)
+
     asked = with_role(paths_in(columns), "question", "messages")
     for path in with_role(paths_in(columns), "golden"):
         if columns[path].is_judgement and len(columns[path].values) > 1 and answers and not asked:

@@ -591,7 +591,10 @@ def _unpacked(value: object, path: str, several: Several | None = None) -> objec
             return listed if simple else value
 
     if isinstance(value, Mapping):
-        lower = {str(key).lower(): below for key, below in value.items()}
+        lower = {}
+        for key, below in value.items():
+            lower[str(key).lower()] = below
+
         if isinstance(lower.get("text"), list):
             return lower["text"]
         if isinstance(lower.get("value"), str):

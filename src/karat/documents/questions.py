@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from karat.documents.agent_answers import BESIDE_ANSWER
-from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken
+from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken, each
 from karat.documents.columns import NO_NAME
 from karat.documents.names import (
     ADDED,
@@ -60,14 +60,14 @@ def questions_of(
             others = [text for text in texts if text not in (asks[0], *goldens)]
 
         file.unsure = file.unsure or bool(others)
-        return [{"question": (text,)} for text in (*others[: SHOWN - 1], asks[0])]
+        return each("question", (*others[: SHOWN - 1], asks[0]))
 
     if "messages" in shapes:
         if file.door == "results":
             chats = [path for path in shapes["messages"] if not file.columns[path].replies]
-            return [{"question": (path,)} for path in chats] or [{}]
+            return each("question", chats) or [{}]
 
-        return [{"question": (path,)} for path in shapes["messages"]]
+        return each("question", shapes["messages"])
 
     inside = [path for path in file.inside("question") if _asks(file, path)]
     if inside:
@@ -79,7 +79,7 @@ def questions_of(
 
         if whole:
             inside = [path for path in sentences(file.columns, "question") if path in inside]
-        return [{"question": (path,)} for path in (*whole, *inside)]
+        return each("question", (*whole, *inside))
 
     weak = [path for path in file.called("question", weak=True) if _differs(file, path)]
     sides = {side_of(last_part(path)) for path in file.free}
@@ -87,7 +87,7 @@ def questions_of(
         weak = [path for path in weak if side_of(last_part(path)) is None]
     weak = [path for path in weak if path not in (*goldens, *answers)]
     if weak:
-        return [{"question": (path,)} for path in weak]
+        return each("question", weak)
     # ids join the rows to questions, or a row has a golden answer and an answer
     by_id = {"id", *ADDED.identifying} & {*shapes, *file.named}
     right = goldens or "golden" in file.named
@@ -111,12 +111,12 @@ def _of_several(file: Candidates, asks: list[str]) -> list[Taken]:
         both: Taken = {"question": (instruction, given)}
         if instruction not in varying:
             return [both, {"question": (given,)}]
-        alone: list[Taken] = [{"question": (path,)} for path in asks]
+        alone = each("question", asks)
         return [both, *alone]
 
     if len(varying) == 1:
         return [{"question": (varying[0],)}]
-    return [{"question": (path,)} for path in asks]
+    return each("question", asks)
 
 
 def _asks(file: Candidates, path: str, *, exact: bool = False) -> bool:
@@ -148,13 +148,13 @@ def add_texts(
     """Offers text columns for a role that no name speaks of: to choose from, never to take."""
     texts = file.texts()
     if not questions and not file.named.get("question"):
-        questions += [{"question": (path,)} for path in file.sparse("question")]
+        questions += each("question", file.sparse("question"))
         file.unsure = True
 
     if not questions and not goldens and all(path.startswith(NO_NAME) for path in texts):
         said: Role = "golden" if file.door == "dataset" else "answer"
         columns = sorted(texts)[:3]
-        questions += [{"question": (path,)} for path in columns]
+        questions += each("question", columns)
         goldens += [{said: (path,)} for path in columns[1:]]
         if file.door == "dataset":
             goldens.append({})
@@ -166,14 +166,27 @@ def add_texts(
     elif questions and not goldens and file.door == "dataset":
         _offer_goldens(file, shapes, texts, goldens, questions)
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
-        used = {path for question in questions for path in question.get("question", ())}
-        offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
+        used = set()
+        for question in questions:
+            used |= {*question.get("question", ())}
+
+        offers = []
+        for path in sentences(file.columns, "answer"):
+            if used and path not in used:
+                offers.append(path)
+
         offers = [path for path in offers if not _is_part(file, path, used)]
         if file.holds_preferences:
             offers = []
-        right = [path for path in file.strong("golden") if file.holds_answer(path)]
+        right = []
+        for path in file.strong("golden"):
+            if file.holds_answer(path):
+                right.append(path)
+
         golden: Taken = {"golden": (right[0],)} if len(right) == 1 else {}
-        goldens += [{**golden, "answer": (path,)} for path in offers if path not in right]
+        for path in offers:
+            if path not in right:
+                goldens.append({**golden, "answer": (path,)})
     elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
 
@@ -224,7 +237,7 @@ def _offer_questions(
     for paths in bodies:
         questions.append({"question": paths})
 
-    questions += [{"question": (path,)} for path in offers]
+    questions += each("question", offers)
     _add_record(file, goldens[0], questions, offers)
     heads = []
     for path in file.free:
@@ -278,7 +291,10 @@ def _offer_goldens(
         held = column.example  # sentences, as rules of several sorts are
         if "." in column.path or meanings(column.path) or not isinstance(held, Mapping):
             continue
-        worded = [isinstance(text, str) and len(text.split()) > 3 for text in held.values()]
+        worded = []
+        for text in held.values():
+            worded.append(isinstance(text, str) and len(text.split()) > 3)
+
         if worded and all(worded):
             goldens.append({"criterion": (path,)})
 

@@ -228,7 +228,10 @@ class Golden(Kind):
         if found is None:
             return faults
         mark, numbers = found
-        places = {f"{self._reader.rows.unit} {number}" for number in numbers}
+        places = set()
+        for number in numbers:
+            places.add(f"{self._reader.rows.unit} {number}")
+
         if not all(fault.place in places for fault in lacking):
             return faults
         message = (

@@ -368,7 +368,8 @@ def _said(
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:
         classes = same_classes(
-            {path: file.free[path] for path in (*candidates, *goldens)}, goldens[0]
+            {path: file.free[path] for path in (*candidates, *goldens)},
+            goldens[0],
         )
         return [tuple(classes)] if classes else []
 

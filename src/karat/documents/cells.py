@@ -313,7 +313,8 @@ def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | N
     if right is None or not texts:
         return None
     mixed = sorted(
-        {right, *texts}, key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest()
+        {right, *texts},
+        key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest(),
     )
     return _lettered(mixed)
 

@@ -326,7 +326,9 @@ def _add_record(
             values += is_value
 
     if len(found) > 2 and 2 * values > len(found):
-        place = 0 if not texts or describes(texts[0]) else 1
+        place = 1
+        if not texts or describes(texts[0]):
+            place = 0
         questions.insert(place, {"question": tuple(found)})
 
 

@@ -135,7 +135,11 @@ def unfolded(rows: Rows) -> Rows:
 
 def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Rows:
     changed = msgspec.structs.replace(
-        rows, rows=[], count=0, columns=(), notes=[*rows.notes, *notes]
+        rows,
+        rows=[],
+        count=0,
+        columns=(),
+        notes=[*rows.notes, *notes],
     )
     for number, row in numbered:
         changed.add(number, row)

@@ -8,7 +8,7 @@ from typing import Any
 
 from karat.documents.chats import Message
 from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
-from karat.documents.names import criterion_type, meanings, with_role
+from karat.documents.names import criterion_type, roles_of, with_role
 from karat.documents.row_list import Rows
 from karat.formats import excerpt, plural, some_of, text_of
 from karat_conversations.layouts._cells import ANSWERED, ASKED, is_of_turns, pair
@@ -120,7 +120,7 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
             if all(len(both) < 2 or both[0] == both[1] for both in sizes):
                 alike.append(path)
 
-        roles = {found.role for path in alike if path != asked for found in meanings(path)}
+        roles = roles_of(*(path for path in alike if path != asked))
         if roles & {*ANSWERED} and any(
             isinstance(row.get(asked), list) and len(row[asked]) > 1 for row in first
         ):

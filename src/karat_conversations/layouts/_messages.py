@@ -11,7 +11,14 @@ from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, has_both_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
-from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
+from karat.documents.names import (
+    last_part,
+    roles_of,
+    side_of,
+    with_role,
+    word_set,
+    words_of,
+)
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, written
@@ -49,7 +56,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
         return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
     classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
-    roles = {meaning.role for path in classes for meaning in meanings(path)}
+    roles = roles_of(*classes)
     if named is None and "golden" in roles:
         return None  # a class of each message
     said: list[tuple[int, Row, Message]] = []
@@ -200,7 +207,7 @@ def time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
 def _place(value: object, path: str) -> float:
     """Where a message belongs among others, by its time or the number of its turn; NaN: unknown."""
     seconds = _seconds(value)
-    if seconds is None and any(meaning.role == "turn" for meaning in meanings(path)):
+    if seconds is None and "turn" in roles_of(path):
         with suppress(ValueError):
             return float(str(value))
     return math.nan if seconds is None else seconds

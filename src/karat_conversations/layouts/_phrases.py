@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from karat.documents.columns import LOOKED_AT, Row, is_empty
-from karat.documents.names import joined, meanings, word_set
+from karat.documents.names import joined, roles_of, word_set
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._rows import with_rows
@@ -43,7 +43,7 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         if None in listed or max(map(len, filter(None, listed))) < 2:
             continue
         others = [other for other in first[0] if other != name and other not in intents]
-        roles = {meaning.role for other in others for meaning in meanings(other)}
+        roles = roles_of(*others)
         if "question" in roles:
             continue  # they are variants of it
         to = name if name in named else "question"

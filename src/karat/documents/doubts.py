@@ -199,6 +199,23 @@ def _among_others(seen: Seen) -> Iterator[str]:
                 )
 
 
+def _joined_labels(seen: Seen) -> Iterator[str]:
+    """Golden answers of several labels in one text, of which each stands alone in other rows."""
+    texts = seen.filled("golden")
+    alone = {text for text in texts if "," not in text}
+    joined = []
+    for text in texts:
+        parts = [part.strip() for part in text.split(",")]
+        if len(parts) > 1 and alone.issuperset(parts):
+            joined.append(text)
+
+    if len(joined) > 1 and len(alone) < len(texts) / 4:
+        yield (
+            f"{plural(len(joined), 'golden answer')} put several labels into one text, such as "
+            f"'{excerpt(joined[0], _SHOWN)}': only the same labels in the same order are right"
+        )
+
+
 def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
@@ -504,7 +521,7 @@ def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:
 
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
-    "golden": (_among_others, _labels, _instructions, _absent),
+    "golden": (_among_others, _labels, _joined_labels, _instructions, _absent),
     "question": (_codes, _follow_ups, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),

@@ -161,6 +161,7 @@ def import_results(
         other = format_of(path)
         if other is not None:
             findings.note(f"{path.name}: `karat import {other}` reads files of its format")
+
     for number, run in enumerate(importer.runs(files, findings)):
         source = {
             "format": format_name,
@@ -187,6 +188,7 @@ def import_results(
         raise empty[0][1]
     for name, problem in empty:  # one without results does not stop the others
         imported[0].findings.note(f"'{clean(name)}' is left out: {problem.faults[0].message}")
+
     yield from imported
 
 
@@ -303,6 +305,7 @@ def _write(
     stem = slugged(run.name)
     for there in results.glob(f"{stem}-*-{name}"):
         return RunFolder.open(there), {}
+
     try:
         day = datetime.fromisoformat(created)
     except ValueError:
@@ -457,6 +460,7 @@ class _Writer:
                 read_values = _Values()
                 for condition in stated.conditions:
                     read_values.merge(self._values.get((condition, scorer, metric), _Values()))
+
                 read_mean = read_values.total / max(read_values.number, 1)
                 if read_values.number and abs(read_mean - mean) > _ROUNDED:
                     was_read = formats.brief(read_mean)
@@ -489,6 +493,7 @@ class _Writer:
         models = {of_condition.model for of_condition in run.conditions.values()}
         for text in self.missing:
             self._findings.note(text)
+
         notes = [*self._findings.notes]
         for kind, text, count, _ in self._findings:
             if count > 1:

@@ -141,6 +141,7 @@ def score_answers(
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
+
         loaded = Loaded(dataset=dataset, agents=((experiment.agent, as_agent(agent)),))
         run = run_experiment(
             experiment, results=results, status=status, handle_signals=True, loaded=loaded
@@ -329,6 +330,7 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
         _set(keys, [setting for setting in settings if setting.startswith("dataset.")])
         with aside():
             samples = Experiment(**keys).load_dataset().samples
+
         join = joined_by_id(file, samples)
         if join is not None:
             columns = (*columns, f"id={join.answers}")
@@ -476,6 +478,7 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
                 pattern = pattern_of(paths, columns)
                 paths = paths if pattern is None else (pattern,)
             flags += [f"--{role} {quote(path)}" for path in paths]
+
         if flags:
             lines.append(f"  {' '.join(flags)}")
 
@@ -726,6 +729,7 @@ def report_faults(
     )
     for line, faults in listed:
         output.say(f"  {line}", *(f"    {fault}" for fault in faults))
+
     output.say(*([f"  {census.hint}"] if census.hint else []))
     output.say("  The rest is scored. With --strict, nothing is.")
     return [f"the file of answers: {line}" for line in census.lines]

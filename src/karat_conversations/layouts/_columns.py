@@ -169,6 +169,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     filled = []
     for _, row in rows.rows:
         filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
+
     exchanges = 2 * sum(len(sides) > 1 for sides in filled) > rows.count
 
     neither = filled.count(set())

@@ -74,6 +74,7 @@ def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
     found = with_rows(rows, apart, f"rows: the lists {some_of(parallel)}")
     for number in uneven:
         found.fault(number, f"the lists {some_of(parallel)} are not equally long")
+
     return _with_unread(rows, found, parallel[0], objects=False)
 
 
@@ -163,6 +164,7 @@ def _entries(row: Row, path: str) -> list[Row]:
     for name, part in _parts(row.get(path)):
         if isinstance(part, Mapping):
             found.append({path: name, **part} if name else part)
+
     return found
 
 

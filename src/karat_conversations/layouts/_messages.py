@@ -176,6 +176,7 @@ def by_conversation(
                 filled.append(message)
             elif side_of(message["role"]) == "assistant":
                 filled.append({**message, "content": ""})  # there was no reply
+
         chats.append((number, {**shared, MESSAGES: written(filled, agent)}))
 
     return chats, moved
@@ -212,6 +213,7 @@ def _seconds(value: object) -> float | None:
     with suppress(ValueError):
         number = float(text)
         return number if _SINCE_1973 <= number < math.inf else None
+
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -236,6 +238,7 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
         spoken: dict[str, set[str]] = {}
         for _, row in islice(rows.rows, LOOKED_AT):
             spoken.setdefault(str(row.get(path)), set()).add(str(cell(row, speaker)))
+
         shared = []
         for names in spoken.values():
             if len(names) > 1:

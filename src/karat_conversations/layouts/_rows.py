@@ -29,4 +29,5 @@ def with_rows(
     found.regrouped = regrouped
     for number, row in numbered:
         found.add(number, row)
+
     return found

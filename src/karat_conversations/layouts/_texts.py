@@ -162,6 +162,7 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
     for match, _ in marks:
         said_after = text[match.end() : match.end() + 1].isspace()  # and no time goes on
         timed = timed and said_after and _TIMED.match(match[0]) is not None
+
     said_by = [said.lower() for _, said in marks]
     sides = _sides_of_marks(said_by, mark, agent, timed=timed, in_angles=in_angles)
     begins, role = 0, "system"

@@ -149,6 +149,7 @@ def _of_texts(path: str, column: Column) -> str | None:
     for key in first if isinstance(first, Mapping) else ():
         if side_of_column(key) == "user":
             return f"{path}[].{key}"
+
     return path
 
 

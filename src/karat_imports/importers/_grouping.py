@@ -160,6 +160,7 @@ def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
             is_pair = {*words_of(key)} & _SENDERS and {*words_of(other)} & _RECIPIENTS
             if is_pair and _send_to_each_other(rows, key, other):
                 yield Grouping((key, other))
+
     days = [key for key in keys if words_of(key) in _DAYS and _is_shared(rows, key)]
     for key in keys:
         words = words_of(key)
@@ -218,6 +219,7 @@ def row_times(rows: Rows) -> dict[int, datetime]:
             written = utc(Json(row).text(key))
             if written is not None:
                 found[number] = datetime.fromisoformat(written)
+
         if 2 * len(found) > rows.count:
             return found
 

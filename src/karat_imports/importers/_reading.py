@@ -91,6 +91,7 @@ def each_readable(
         raise unread[0]
     for problem in unread:
         findings.unreadable(f"file: {problem.faults[0].message}", Path(problem.path).name)
+
     return made
 
 
@@ -217,6 +218,7 @@ def document(path: Path, *keys: str) -> Json:
             scan = _Scan(file)
             for _ in scan.items(keys):
                 pass
+
             value = decode(bytes(scan.rest))
     except Unreadable as error:
         raise bad_file(path, f"holds {error}") from None
@@ -326,6 +328,7 @@ class _Scan:
 
         while self._data[self._at : self._at + 1] in (b",", b" ", b"\t", b"\r", b"\n"):
             self._at += 1
+
         return True
 
     def _within(self, opening: bytes, keys: Sequence[bytes]) -> Iterator[bytes]:
@@ -401,6 +404,7 @@ class Json(dict[str, object]):
         value = self
         for key in keys:
             value = Json(value.get(key))
+
         return value
 
     def list(self, key: str) -> list[Json]:

@@ -153,11 +153,13 @@ def _chats(
     for source in sources:
         for key in ("gen_ai.input.messages", "gen_ai.prompt"):
             heard = heard or _written(source.get(key), "user")
+
         for key in ("gen_ai.output.messages", "gen_ai.completion"):
             said = said or _written(source.get(key), "assistant")
 
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
         heard = heard or messages(nested(attributes, prefix))
+
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         said = said or messages(nested(attributes, prefix))
 

@@ -51,6 +51,7 @@ class Speaking(msgspec.Struct, frozen=True):
             written = f"{key}={values[0]}" if len(values) == 1 else f"{key}=[{', '.join(values)}]"
             if values:
                 said.append(f"--set '{written}'" if _needs_quotes(written) else f"--set {written}")
+
         return " ".join(said)
 
 
@@ -81,6 +82,7 @@ def entries_apart(rows: Rows, prefix: str) -> Rows:
             if isinstance(entry, Mapping):
                 named = {f"{prefix}{_ENTRY}{key}": value for key, value in entry.items()}
                 found.add(number, {**beside, **named})
+
     return found
 
 
@@ -95,6 +97,7 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         raise BadOption("--set text", f"{path}: {some_of([*lists])} are two lists; name one")
     for prefix in lists:
         rows = entries_apart(rows, prefix)
+
     columns = columns_of(row for _, row in rows.rows)
     for name in named:
         if name not in columns:
@@ -130,6 +133,7 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
         rows_of_two = 0
         for _, row in rows.rows:
             rows_of_two += sum(not is_empty(cell(row, name)) for name in agents) > 1
+
         note += f"; {count(rows_of_two)} rows with the answers of several"
     found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
     unasked = 0
@@ -145,6 +149,7 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
             if not is_empty(answer):
                 message = {"role": "assistant", NAME: name, "content": str(answer)}
                 found.add(number, {**beside, "messages": [message]})
+
     if unasked:
         found.notes.append(f"not read: {plural(unasked, 'row')} in which nothing is asked")
     return found
@@ -157,6 +162,7 @@ def _spoken(
     for _, row in rows.rows:
         if not is_empty(_first_filled(row, text)):
             names[str(cell(row, speaker))] += 1
+
     sides = sides_of_values(speaker, names)
     if agent is not None:
         answering = {name.strip().lower() for name in agent}
@@ -182,6 +188,7 @@ def _spoken(
         if not is_empty(said):
             spoken = {"role": sides[who], NAME: who, "content": str(said)}
             found.add(number, {**beside, "messages": [spoken]})
+
     if others:
         found.notes.append(f"not read: {plural(sum(others.values()), 'row')} of {_named(others)}")
     return Said(found, tuple(agent) if agent else None, False)
@@ -212,12 +219,15 @@ def joined(said: Said) -> Rows:
         for key, value in group[0][1].items():
             if all(row.get(key) == value for _, row in group):
                 shared[key] = value
+
         if name:
             shared["conversation_id"] = name
         messages: list[Message] = []
         for _, row in group:
             messages += row["messages"]
+
         found.add(group[0][0], {**shared, "messages": messages})
+
     return found
 
 
@@ -244,6 +254,7 @@ def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str
             for value in values:
                 is_it = value.strip().lower() in _TRUE
                 sides[value] = side if is_it else _SIDES[side]
+
             return sides
 
     for value in values:
@@ -256,6 +267,7 @@ def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str
         who = side_of(named) or _DIRECTIONS.get(value.strip().lower())
         if who is not None:
             sides[value] = who
+
     return sides
 
 
@@ -283,6 +295,7 @@ def certain_reading(rows: Rows) -> Speaking | None:
             known = sum(names[name] for name in sides_of_values(speaking.speaker, names))
             if known >= _MOST_KNOWN * rows.count:
                 found.append(speaking)
+
     return found[0] if len(found) == 1 else None
 
 
@@ -305,6 +318,7 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
         for _, row in rows.rows:
             if not is_empty(cell(row, speaker)):
                 names[str(cell(row, speaker))] += 1
+
         sides = sides_of_values(speaker, names)
         of_sides = sum(names[name] for name in sides)
         known = {*sides.values()} == {"user", "assistant"}
@@ -321,6 +335,7 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
                 who = names.most_common(1)[0][0]
                 for value in names:
                     who = value if side_of(value) == "assistant" else who
+
                 said = f"a row: a message; agent: one of {_named(names)}, or a list"
                 yield Speaking(text, speaker, (who,)), said
 
@@ -368,9 +383,11 @@ def _texts_of(
             value = cell(row, path)
             if side and path not in named and isinstance(value, str) and " " in value.strip():
                 filled[side][path] += len(value)
+
     for side, counts in filled.items():
         for path, _ in counts.most_common(1):
             best[side] = path
+
     return [*dict.fromkeys(best.values())]
 
 
@@ -382,6 +399,7 @@ def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
         ends = len(words) == 1 or words[-1] in _FIELDS | word_set("input question prompt")
         if words and ends and side_of(words[0]) == "user":
             return [name]
+
     return with_role(texts, "question")[:1]
 
 
@@ -396,8 +414,10 @@ def _worded(columns: Mapping[str, Column]) -> list[str]:
         for value in column.values:
             spaced = " " in value.strip() or not value.isascii()
             worded += spaced and any(map(str.isalpha, value))
+
         if column.is_text and 3 * worded > len(column.values):
             found.append(name)
+
     return found
 
 
@@ -412,6 +432,7 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     for _, row in found.rows:
         for message in row.get("messages") or ():
             said.add(str(message.get("content")))
+
     read, left = [], []
     for name in replies:
         texts = {str(row[name]) for _, row in rows.rows if not is_empty(row.get(name))}
@@ -419,16 +440,19 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
             read.append(name)
         elif _RARE * columns[name].filled > columns[name].rows:
             left.append(name)
+
     if not (left and read and asked):
         return None
     alone = 0
     for _, row in rows.rows:
         filled = sum(not is_empty(row.get(name)) for name in (*read, *left))
         alone += filled == 1
+
     each = "the one who answers is another by row" if 2 * alone > rows.count else "each answers all"
     lines = [f"\n  1) {Speaking(tuple(asked), None, (*read, *left)).options()}  # agents: {each}"]
     for number, name in enumerate((*read, *left), start=2):
         lines.append(f"\n  {number}) {Speaking(tuple(asked), None, (name,)).options()}")
+
     shown = some_of([f"'{name}'" for name in (*read, *left)])
     return f"which of {shown} the agent answers is not certain; add one of these:{''.join(lines)}"
 
@@ -451,10 +475,12 @@ def question(rows: Rows, why: str) -> str:
     ways: dict[str, str] = {}
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
+
     columns = columns_of(row for _, row in rows.rows)
     lines = []
     for number, (options, comment) in enumerate([*ways.items()][:_MOST_READINGS], start=1):
         lines.append(f"\n  {number}) {options}  # {comment}")
+
     if not columns:
         return why
     if not lines:
@@ -471,7 +497,9 @@ def _columns(columns: Mapping[str, Column]) -> str:
         for entry in example if isinstance(example, list) else ():
             if isinstance(entry, Mapping):
                 keys |= dict.fromkeys(entry)
+
         named += [f"{path}{_ENTRY}{key}" for key in keys] or [path]
+
     return f"its columns: {some_of([clean(str(name)) for name in named], most=_MOST_NAMED)}"
 
 
@@ -496,4 +524,5 @@ def _first_filled(row: Row, paths: Sequence[str]) -> object:
         value = cell(row, path)
         if not is_empty(value):
             return value
+
     return None

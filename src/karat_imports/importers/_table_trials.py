@@ -83,6 +83,7 @@ class ARowASystem:
         own = {*self._systems}
         for metrics in self._systems.values():
             own |= {*metrics.values()}
+
         for number, row in self._rows:
             shared = {name: value for name, value in row.items() if name not in own}
             for path, metrics in self._systems.items():
@@ -283,6 +284,7 @@ class Trials:
 
                 for problem in wrong.get(at, ()):
                     self._findings.unreadable(problem, self._at(batch, at))
+
                 if written is None:
                     repetition = counts.get(group, 0)
                 else:
@@ -369,6 +371,7 @@ class Trials:
                 f"'{column}' {key[0]} has several questions, of which the first counts: "
                 f"{some_of([excerpt(text, 60) for text in (earlier[1], key[1])])}"
             )
+
         return found
 
     def _asked(self, key: tuple[str, ...]) -> tuple[str, str | None]:
@@ -408,6 +411,7 @@ class Trials:
         groups = Tally()
         for batch in self._table:
             groups.update(batch.keys(grouping))
+
         doubled = groups.again()
         by_id = self._columns.get("id") in ids and self._parted_by is None
         if not by_id or not 0 < len(doubled) <= _FEW_DOUBLED * groups.different():
@@ -506,6 +510,7 @@ class Trials:
             self._parted_by = ids[1]
             for batch in self._table:
                 self._parted.update(batch.texts(name))
+
             self._findings.note(
                 f"one '{name}' has several golden answers, and one for each '{ids[1]}': a sample "
                 f"is named by both"

@@ -358,6 +358,7 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
     around: set[str] = set()
     for span in calls_of_models:
         around.update(_around(span, known))
+
     models = [span for span in calls_of_models if span.id not in around]
 
     text = _answer(spans)

@@ -274,6 +274,7 @@ class Chats:
             kept |= row.keys()
             for message in row.get("messages") or ():
                 said |= {_compared(value) for value in message.values()}
+
         columns = columns_of(row for _, row in read.rows)
         used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
         unread = []
@@ -283,6 +284,7 @@ class Chats:
             values = {_compared(value) for value in column.values}
             if not known and 2 * len(values - said) > len(values):
                 unread.append(path)
+
         return msgspec.structs.replace(log, unread=tuple(unread))
 
     def _with_replies(self, log: _Log) -> _Log:
@@ -374,6 +376,7 @@ def _exchanges(rows: Rows, reading: Reading) -> Rows:
     for number, row in rows.rows:
         beside = {key: value for key, value in row.items() if key not in (asked, answered)}
         found.add(number, {**beside, "user": cell(row, asked), "assistant": cell(row, answered)})
+
     return found
 
 
@@ -422,8 +425,10 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
 
     for text in log.rows.notes:
         findings.note(text)
+
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
+
     models = _models(log)
     for number, row in log.rows.rows:
         used = {name.partition(".")[0] for name in log.columns}
@@ -458,15 +463,18 @@ def _trials(
             heard.messages += len(said)
             for part in _KEYS:
                 heard.keys_of(part, row.list(part))
+
             why_not = _why_not(said, row, agent)
             if why_not is not None:
                 findings.left_out(why_not, place)
                 continue
             for other in heard.speakers(said):
                 findings.left_out(f"message of '{other}', neither user nor agent", place)
+
             turns, unheard = _turns(said)
             for _ in range(unheard):
                 findings.left_out("reply before the user says anything", place)
+
             if not turns:
                 findings.left_out("chat in which the user says nothing", place)
                 continue
@@ -493,6 +501,7 @@ def _trials(
                 heard.used -= aside
                 for _ in range(aside):
                     findings.left_out("reply that another follows: the last counts", place)
+
                 if reply is not None and reply.text:
                     heard.exchange(turn.question, reply.text)
                     first_row.setdefault("question", understood.beginning(turn.question))
@@ -559,6 +568,7 @@ class _Heard(msgspec.Struct):
             shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.most_common()]
             if {*names} - {side}:
                 yield f"who {does}: {some_of(shown, most=6)}"
+
         roles = {"question": ["question"], "answer": ["answer"]}
         columns = columns_of(self.exchanges)
         yield from doubts(Seen(rows=self.exchanges, columns=columns, roles=roles))
@@ -576,6 +586,7 @@ class _Heard(msgspec.Struct):
                 f"'{path}' says what is right: if the replies were written with the questions, an "
                 "agent has yet to be asked, see `karat check FILE`"
             )
+
         unused = [*self.unused, *self.inside]
         if unused:
             yield f"not used: {some_of(unused, most=_MOST_NAMED)}"

@@ -196,8 +196,10 @@ class Csv:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
             for text in rows.notes:
                 findings.note(text)
+
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
+
             yield self._run(path, rows, findings)
 
     def _run(self, path: Path, rows: Rows, findings: Findings) -> ImportedRun:
@@ -217,6 +219,7 @@ class Csv:
             table = ARowASystem(rows.rows, systems, models, answered=answered, compared=compared)
             for text in _systems_said(systems, models, table, answered=answered):
                 findings.note(text)
+
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
         if items:
@@ -243,6 +246,7 @@ class Csv:
         judged = [*of_file.items()]
         for own in systems.values():
             judged += [(name, columns[column]) for name, column in own.items()]
+
         without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
@@ -273,6 +277,7 @@ class Csv:
         said = doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared)
         for text in (*said, *self._doubted(seen, used, chosen, trials)):
             findings.note(text)
+
         return ImportedRun(
             name=title(path),
             tool="table",
@@ -348,6 +353,7 @@ class Csv:
                 raise BadOption(
                     f"--set {option}_is_better", f"no metric is called '{min(unknown)}'"
                 )
+
         if both := lower & higher:
             raise BadOption("--set higher_is_better", f"'{min(both)}' is better when lower, too")
         assumed = []
@@ -756,6 +762,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
                 f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
                 f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
             )
+
     lines = [message, *rows.notes]
     if error.option == "--map" and "(columns: " not in message:
         roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))

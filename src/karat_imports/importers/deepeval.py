@@ -359,6 +359,7 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
     ]
     for metric in case.list("metricsData"):
         measured.append((_named(metric), metric))
+
     for where, span in [("trace", trace), *spans]:
         for metric in span.list("metricsData"):
             measured.append((f"{where}: {_named(metric)}", metric))

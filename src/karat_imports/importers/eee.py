@@ -68,6 +68,7 @@ class Eee:
         collections: dict[str, dict[Path, _File]] = {}
         for file in each_readable(paths, _File, findings):
             collections.setdefault(file.collection, {}).setdefault(file.path, file)
+
         for collection, of_path in collections.items():
             files = list(of_path.values())
             first = files[0].aggregate
@@ -143,6 +144,7 @@ def _trials(
     together: dict[tuple[str, ...], list[_File]] = {}
     for file in files:
         together.setdefault(tuple(file.read), []).append(file)
+
     for conditions, same in together.items():
         planned = [file.planned for file in same]
         stated.append(

@@ -94,10 +94,12 @@ class Harbor:
         datasets: dict[str, list[_Trial]] = {}
         for trial in sorted(trials.values(), key=lambda trial: (trial.started, trial.name)):
             datasets.setdefault(trial.dataset, []).append(trial)
+
         for dataset, of_dataset in datasets.items():
             firsts: dict[str, _Trial] = {}  # of each condition
             for trial in of_dataset:
                 firsts.setdefault(trial.identity, trial)
+
             shown = unique([first.condition for first in firsts.values()])
             names = dict(zip(firsts, shown, strict=True))
             metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
@@ -299,6 +301,7 @@ def _trials(
 
         for score in made.scores:
             rewards.update(dict.fromkeys(score.values))
+
         yield made
 
     metrics[_SCORER] = [Metric(name=name) for name in rewards]

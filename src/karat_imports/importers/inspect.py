@@ -210,10 +210,12 @@ class Inspect:
         tasks: dict[tuple[str, str], list[_Log]] = {}
         for log in each_readable(paths, lambda path: _Log(path, findings), findings):
             tasks.setdefault((log.task, log.dataset), []).append(log)
+
         for same_task in tasks.values():
             logs = sorted(same_task, key=lambda log: log.created or "")
             for log in logs:
                 log.note_reducers()
+
             conditions = _conditions(logs, findings)
             packages = logs[0].spec.at("packages")
             seconds = [
@@ -496,6 +498,7 @@ def _trials(conditions: Mapping[str, Sequence[Sequence[_Log]]]) -> Iterator[Impo
         for logs in evaluations:
             for trial in _newest(logs):
                 yield trial.trial(name, before)
+
             before += _epochs(logs)
 
 
@@ -678,6 +681,7 @@ class _Trial:
         before: set[str] = set()
         for message in sample.chat:
             before.update(str(call.get("id")) for call in message.tool_calls or ())
+
         results = {one.tool_call_id: one for one in sample.messages if one.role == "tool"}
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name = str(call.get("id"))

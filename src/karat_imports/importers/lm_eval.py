@@ -97,6 +97,7 @@ class LmEval:
         opened = each_readable(paths, lambda path: _opened(path, findings), findings)
         for samples in {file.path: file for files in opened for file in files}.values():
             tasks.setdefault(samples.task, []).append(samples)
+
         for task, files in tasks.items():
             names = [file.model for file in files]
             names = unique(

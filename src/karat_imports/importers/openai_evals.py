@@ -144,6 +144,7 @@ class _Log:
             of_type: dict[str, list[Json]] = {}
             for event in events:
                 of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
+
             matches = of_type.get("match", [])
             samplings = of_type.get("sampling", [])
             match, sampling = (group[0] if group else Json() for group in (matches, samplings))
@@ -160,6 +161,7 @@ class _Log:
             metrics = Json()
             for known in of_type.get("metrics", []):
                 metrics.update(known)
+
             if metrics:
                 values = {key: metrics.score(key) for key in metrics}
                 scores.append(

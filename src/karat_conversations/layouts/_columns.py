@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import Column, Row, columns_of, is_empty
+from karat.documents.columns import Column, Row, columns_of, is_empty, without
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -68,7 +68,7 @@ def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
                 if not is_empty(row.get(turn[side])):
                     messages.append({"role": side, "content": row[turn[side]]})
 
-        others = {key: value for key, value in row.items() if key not in used}
+        others = without(row, used)
         chats.append((place, {**others, MESSAGES: messages}))
 
     return with_rows(rows, chats, "a row: the turns of a conversation")
@@ -99,7 +99,7 @@ def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
             for side in order:
                 messages += [{"role": side, "content": text} for text in said[side][at : at + 1]]
 
-        beside = {key: value for key, value in row.items() if key not in lists.values()}
+        beside = without(row, lists.values())
         chats.append((number, {**beside, MESSAGES: messages}))
 
     named = f"'{lists['user']}' and '{lists['assistant']}'"
@@ -131,7 +131,7 @@ def in_parallel_lists(
             return None
         pairs = zip(names, texts, strict=True)
         said = [{"role": str(name), "content": content} for name, content in pairs]
-        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        beside = without(row, (speaker, text))
         chats.append((number, {**beside, MESSAGES: written(said, agent)}))
 
     known = any(has_both_sides(row[MESSAGES]) for _, row in chats)
@@ -183,7 +183,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     said: list[tuple[int, Row, Message]] = []
     unasked = 0
     for (number, row), sides in zip(rows.rows, filled, strict=True):
-        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        beside = without(row, spoken.values())
         if exchanges and named is not None and is_empty(row.get(named)):
             beside[named] = f"row {number}"  # of which conversation it is nobody knows
         if exchanges and sides == {"assistant"}:
@@ -237,7 +237,7 @@ def _rows_apart(
             if not is_empty(row.get(spoken[side])):
                 chat.append({"role": side, "content": row.get(spoken[side])})
 
-        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        beside = without(row, spoken.values())
         if not is_named:
             beside["conversation_id"] = f"row {number}"
         found.append((number, {**beside, MESSAGES: chat}))

@@ -7,7 +7,16 @@ from itertools import islice
 from typing import Any
 
 from karat.documents.chats import Message
-from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
+from karat.documents.columns import (
+    LOOKED_AT,
+    Column,
+    Row,
+    are_messages,
+    cell,
+    columns_of,
+    is_empty,
+    without,
+)
 from karat.documents.names import criterion_type, meanings, with_role
 from karat.documents.row_list import Rows
 from karat.formats import excerpt, plural, some_of, text_of
@@ -61,7 +70,7 @@ def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
     uneven = []
     for number, row in rows.rows:
         lists = {path: row[path] for path in parallel if isinstance(row.get(path), list)}
-        beside = {key: value for key, value in row.items() if key not in parallel}
+        beside = without(row, parallel)
         if parallel[0] not in lists:
             if not is_empty(row.get(parallel[0])):
                 apart.append((number, row))  # one question, as it is
@@ -148,7 +157,7 @@ def turns_apart(rows: Rows) -> Rows | None:
                 name = row[named]
             else:
                 name = str(number)
-            beside = {key: value for key, value in row.items() if key not in (path, named)}
+            beside = without(row, (path, named))
             for place, entry in enumerate(_entries(row, path)):
                 turn = {**beside, "turn": place, **entry, "conversation_id": name}
                 turns.append((number, turn))
@@ -207,7 +216,7 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
 def _without(row: Row, path: str) -> dict[str, Any]:
     """A row without the value under a path."""
     key, _, below = path.partition(".")
-    kept = {name: value for name, value in row.items() if name != path}
+    kept = without(row, (path,))
     if below and isinstance(kept.get(key), Mapping):
         kept[key] = _without(kept[key], below)
     return kept

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, has_both_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty, without
 from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -54,7 +54,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
         return None  # a class of each message
     said: list[tuple[int, Row, Message]] = []
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        beside = without(row, (speaker, text))
         said.append((number, beside, {"role": str(cell(row, speaker)), "content": cell(row, text)}))
 
     when = time_column(rows, columns)
@@ -90,7 +90,7 @@ def _by_turns(
         name = str(row.get(named))
         who = BY_TURNS[turns.get(name, 0) % 2]
         turns[name] = turns.get(name, 0) + 1
-        beside = {key: value for key, value in row.items() if key != text}
+        beside = without(row, (text,))
         said.append((number, beside, {"role": who, "content": cell(row, text)}))
 
     if 2 * len(turns) > len(said):
@@ -121,7 +121,7 @@ def in_objects(
         for number, row in rows.rows:
             message = row.get(path)
             if isinstance(message, Mapping):
-                beside = {key: value for key, value in row.items() if key != path}
+                beside = without(row, (path,))
                 said.append((number, beside, {**message, "content": message.get("content")}))
 
         named = next(iter(with_role(columns, "conversation")), None)

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 
 from karat.documents.chats import Message, has_both_sides, of_people, of_users
-from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty, without
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
@@ -252,7 +252,7 @@ def _in_cells(
             chats = []
             beside = 0  # messages of other branches
             for number, row in rows.rows:
-                others = {key: value for key, value in row.items() if key != path}
+                others = without(row, (path,))
                 value = row.get(path)
                 if rows.count == 1 and isinstance(value, str):
                     several = conversations(value, agent)

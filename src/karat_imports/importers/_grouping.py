@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import is_empty
+from karat.documents.columns import is_empty, without
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
@@ -78,7 +78,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     parts: dict[tuple[str, ...], int] = {}  # of what has the same name, by pauses
     last: dict[tuple[str, ...], datetime] = {}
     times = row_times(rows) if by.pause is not None else {}
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=())
+    found = rows.emptied()
     for number, row in rows.rows:
         name = tuple(str(row.get(column)) for column in columns)
         if each or any(is_empty(row.get(column)) for column in columns):
@@ -93,7 +93,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
         words = [*name]
         if name in parts:
             words.append(str(parts[name]))
-        others = {key: value for key, value in row.items() if key != _ID}
+        others = without(row, (_ID,))
         found.add(number, {_ID: " ".join(words) or path.stem, **others})
 
     return found

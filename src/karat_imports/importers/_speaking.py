@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from karat.documents.chats import NAME, Message
-from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty
+from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import NOT_SPEAKING, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
@@ -71,11 +71,11 @@ def entries_apart(rows: Rows, prefix: str) -> Rows:
     """A row for each object in the lists under a path, its keys named as paths; each list is a
     conversation.
     """
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=())
+    found = rows.emptied()
     for number, row in rows.rows:
         listed = cell(row, prefix)
         top = prefix.partition(".")[0]
-        beside = {key: value for key, value in row.items() if key != top}
+        beside = without(row, (top,))
         if not with_role(beside, "conversation"):
             beside = {"conversation_id": f"row {number}", **beside}
         for entry in listed if isinstance(listed, list) else ():
@@ -135,10 +135,10 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
             rows_of_two += sum(not is_empty(cell(row, name)) for name in agents) > 1
 
         note += f"; {count(rows_of_two)} rows with the answers of several"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     unasked = 0
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (*text, *agents)}
+        beside = without(row, (*text, *agents))
         asks = _first_filled(row, text)
         if is_empty(asks):
             unasked += 1
@@ -176,7 +176,7 @@ def _spoken(
         raise BadOption("--set agent=NAME", f"{path}: {message}")
     shown = some_of([f"'{name}'" for name in text])
     note = f"a row: a message; '{speaker}' says who speaks, {shown} what"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     others = Counter[str]()
     for number, row in rows.rows:
         who = str(cell(row, speaker))
@@ -184,7 +184,7 @@ def _spoken(
         if who not in sides:
             others[who] += 1
             continue
-        beside = {key: value for key, value in row.items() if key not in (speaker, *text)}
+        beside = without(row, (speaker, *text))
         if not is_empty(said):
             spoken = {"role": sides[who], NAME: who, "content": str(said)}
             found.add(number, {**beside, "messages": [spoken]})
@@ -211,7 +211,8 @@ def joined(said: Said) -> Rows:
             called = f"row {number}"
         groups.setdefault(called, []).append((number, row))
 
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), regrouped=True)
+    found = rows.emptied()
+    found.regrouped = True
     for name, group in groups.items():
         if all(number in when for number, _ in group):
             group.sort(key=lambda numbered: _seconds(when[numbered[0]]))

@@ -22,7 +22,7 @@ from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
 from karat.documents.candidates import FOUND_IN
 from karat.documents.cells import dialogue, only_text
-from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
+from karat.documents.columns import MISSING, Row, are_messages, cell, score_in, without
 from karat.documents.factors import Factor, factors_in, like_conditions
 from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
 from karat.documents.results import numbered_runs
@@ -85,7 +85,7 @@ class ARowASystem:
             own |= {*metrics.values()}
 
         for number, row in self._rows:
-            shared = {name: value for name, value in row.items() if name not in own}
+            shared = without(row, own)
             for path, metrics in self._systems.items():
                 scores = {f"{_SYSTEM} {name}": cell(row, at) for name, at in metrics.items()}
                 if self._models:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.documents import understood
 from karat.documents.cells import parsed
 from karat.documents.chats import NAME, NO_TEXT, in_place_of_text, of_people, of_users, with_sides
-from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty, without
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     NOT_SPEAKING,
@@ -372,9 +372,9 @@ def _exchanges(rows: Rows, reading: Reading) -> Rows:
     """The rows of a log with what was asked and answered in columns of the two speakers."""
     asked, answered = reading.roles["question"][0], reading.roles["answer"][0]
     note = f"a row: what was asked ('{asked}') and answered ('{answered}')"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (asked, answered)}
+        beside = without(row, (asked, answered))
         found.add(number, {**beside, "user": cell(row, asked), "assistant": cell(row, answered)})
 
     return found
@@ -432,7 +432,7 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
     models = _models(log)
     for number, row in log.rows.rows:
         used = {name.partition(".")[0] for name in log.columns}
-        beside = {key: value for key, value in row.items() if key not in used}
+        beside = without(row, used)
         for name in log.columns:
             around = cell(row, name.rpartition(".")[0])  # of a request: its model
             if not isinstance(around, Mapping):

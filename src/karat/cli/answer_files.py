@@ -316,7 +316,9 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
     """
     mapped = mapped_columns(answers.columns, option=None)
     keys_set = {setting.partition("=")[0] for setting in answers.settings}
-    columns, settings, said = answers.columns, answers.settings, answers.answer
+    columns = answers.columns
+    settings = answers.settings
+    said = answers.answer
     if not said and "answer_key" not in mapped and "agent.answer_key" not in keys_set:
         said = answer_columns(file, named=mapped.values())
     if not {"agent.id_key", "dataset.id_key"} & keys_set and "id_key" not in mapped:
@@ -394,7 +396,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     Columns without an option are found by their names, and the choice is printed. Raises BadOption
     if one is missing, named twice, or not certain.
     """
-    file, columns = rows.path, columns_of(rows.all)
+    file = rows.path
+    columns = columns_of(rows.all)
     named: dict[Role, tuple[str, ...]] = {}
     options: dict[Role, str | tuple[str, ...] | None] = {
         "question": answers.question,
@@ -420,7 +423,10 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         choices = _choices(file, columns, result)
         open_roles = []
         for role in _NEEDED:
-            different = {reading.roles.get(role, ()) for reading in result.readings}
+            different = set()
+            for reading in result.readings:
+                different.add(reading.roles.get(role, ()))
+
             if role not in named and len(different) != 1:
                 open_roles.append(role)
 
@@ -502,7 +508,10 @@ def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
     if whole is rows.read:
         return
     result = assign(columns_of(row for _, row in whole.rows), door="results", file=rows.path.name)
-    readings = [result] if isinstance(result, Reading) else [*result.readings[:1]]
+    if isinstance(result, Reading):
+        readings = [result]
+    else:
+        readings = [*result.readings[:1]]
     used = {
         path for reading in readings for role in _NEEDED for path in reading.roles.get(role, ())
     }
@@ -555,7 +564,11 @@ _NEEDED: Mapping[Role, str] = {
 def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:
     """Options for the dataset and for the replaying agent, from the named columns."""
     named = {"question_key": answers.question, "answer_key": answers.golden}
-    dataset: JsonObject = {key: column for key, column in named.items() if column is not None}
+    dataset: JsonObject = {}
+    for key, column in named.items():
+        if column is not None:
+            dataset[key] = column
+
     if not answers.answer:
         return dataset, {}
     return dataset, {

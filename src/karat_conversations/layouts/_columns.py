@@ -126,11 +126,15 @@ def in_parallel_lists(
         return None
     chats = []
     for number, row in rows.rows:
-        names, texts = row.get(speaker) or [], row.get(text) or []
+        names = row.get(speaker) or []
+        texts = row.get(text) or []
         if len(names) != len(texts) or not all(isinstance(said, str) for said in texts):
             return None
         pairs = zip(names, texts, strict=True)
-        said = [{"role": str(name), "content": content} for name, content in pairs]
+        said = []
+        for name, content in pairs:
+            said.append({"role": str(name), "content": content})
+
         beside = without(row, (speaker, text))
         chats.append((number, {**beside, MESSAGES: written(said, agent)}))
 
@@ -213,7 +217,10 @@ def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[tuple[int
         if not any(path in row for path in spoken.values()):
             said = pair(row, ASKED, ANSWERED)
         if has_both_sides(said):
-            texts = {spoken[message["role"]]: message["content"] for message in said}
+            texts = {}
+            for message in said:
+                texts[spoken[message["role"]]] = message["content"]
+
             found.append((number, {**row, **texts}))
             converted += 1
         else:
@@ -228,7 +235,10 @@ def _rows_apart(
     """Each row as a chat of a question and its answer; what is asked again is no repetition, where
     no id says so.
     """
-    ids = [[str(row.get(path)) for _, row in rows.rows] for path in with_role(columns, "id")]
+    ids = []
+    for path in with_role(columns, "id"):
+        ids.append([str(row.get(path)) for _, row in rows.rows])
+
     is_named = any(len({*values}) == len(values) for values in ids)
     found: list[tuple[int, Row]] = []
     for number, row in rows.rows:

@@ -51,7 +51,11 @@ def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         deeper = []
         for name, held in inside.items():
             if isinstance(held.example, list):
-                parts = [part for part in held.example if isinstance(part, Mapping)]
+                parts = []
+                for part in held.example:
+                    if isinstance(part, Mapping):
+                        parts.append(part)
+
                 if with_role(columns_of(parts), "question"):
                     deeper.append(name)
 
@@ -69,7 +73,11 @@ def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
     apart: list[tuple[int, Row]] = []
     uneven = []
     for number, row in rows.rows:
-        lists = {path: row[path] for path in parallel if isinstance(row.get(path), list)}
+        lists = {}
+        for path in parallel:
+            if isinstance(row.get(path), list):
+                lists[path] = row[path]
+
         beside = without(row, parallel)
         if parallel[0] not in lists:
             if not is_empty(row.get(parallel[0])):
@@ -195,7 +203,10 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
         beside = {}
         for key, value in row.items():
             if key != path:
-                name = "conversation_id" if asked is not None and key == "id" else key
+                if asked is not None and key == "id":
+                    name = "conversation_id"
+                else:
+                    name = key
                 beside[name] = value
 
         before: list[Message] = []

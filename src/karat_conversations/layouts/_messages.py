@@ -48,7 +48,11 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     if named is None and "author" in words_of(last_part(speaker)):
         return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
-    classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
+    classes = []
+    for path in others:
+        if 2 * columns[path].filled > columns[path].rows:
+            classes.append(path)
+
     roles = {meaning.role for path in classes for meaning in meanings(path)}
     if named is None and "golden" in roles:
         return None  # a class of each message
@@ -252,7 +256,8 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
-    speaker, text = _column(columns, SPEAKERS), _column(columns, SAYS)
+    speaker = _column(columns, SPEAKERS)
+    text = _column(columns, SAYS)
     numbered = (path for path in columns if words_of(path) in _NUMBERED_SPEAKERS)
     if speaker is None and text is not None:
         speaker = next((p for p in numbered if len(columns[p].values) <= FEW_SPEAKERS), None)
@@ -262,7 +267,11 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
         both = {"user", "assistant"}
         sides = (p for p in columns if both <= {*map(side_of, columns[p].values)})
         speaker = next(sides, None)
-    ends = {word for path in columns if columns[path].is_text for word in words_of(path)[-1:]}
+    ends = set[str]()
+    for path in columns:
+        if columns[path].is_text:
+            ends |= {*words_of(path)[-1:]}
+
     if speaker is None and _TIMES & words and not _REPLIES & ends:
         persons = (path for path in columns if words_of(last_part(path)) in _PERSONS)
         speaker = next((path for path in persons if columns[path].is_text), None)

@@ -42,7 +42,11 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         listed = [_phrases(row, name) for row in first]
         if None in listed or max(map(len, filter(None, listed))) < 2:
             continue
-        others = [other for other in first[0] if other != name and other not in intents]
+        others = []
+        for other in first[0]:
+            if other != name and other not in intents:
+                others.append(other)
+
         roles = {meaning.role for other in others for meaning in meanings(other)}
         if "question" in roles:
             continue  # they are variants of it

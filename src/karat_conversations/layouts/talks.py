@@ -163,7 +163,11 @@ def _of_one_side(turns: object) -> bool:
     for turn in turns:
         if not isinstance(turn, Mapping):
             return False
-        of_turn = {side_of_column(key) for key, value in turn.items() if isinstance(value, str)}
+        of_turn = set()
+        for key, value in turn.items():
+            if isinstance(value, str):
+                of_turn.add(side_of_column(key))
+
         if "user" not in of_turn:
             return False
         sides |= of_turn

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -34,6 +35,23 @@ _MOST_WAYS = 8
 _FEWEST = 5  # rows of which it matters how they are grouped
 
 
+def setting(key: str, values: Sequence[str]) -> str:
+    """An option of the importer, as a user writes it."""
+    written = f"{key}=[{', '.join(values)}]"
+    if len(values) == 1:
+        written = f"{key}={values[0]}"
+    return f"--set {quote(written)}"
+
+
+def ways_listed(ways: Iterable[str]) -> str:
+    """What a user may choose from, a line each."""
+    lines = []
+    for number, way in enumerate(ways, start=1):
+        lines.append(f"\n  {number}) {way}")
+
+    return "".join(lines)
+
+
 class Grouping(msgspec.Struct, frozen=True):
     """Which columns name the conversation, and after how many minutes a new one begins."""
 
@@ -47,12 +65,10 @@ class Grouping(msgspec.Struct, frozen=True):
     def options(self) -> str:
         """As a user writes it."""
         said = []
-        if len(self.columns) == 1:
-            said.append(f"--set conversation={self.columns[0]}")
-        elif self.columns:
-            said.append(f"--set 'conversation=[{', '.join(self.columns)}]'")
+        if self.columns:
+            said.append(setting("conversation", self.columns))
         if self.pause is not None:
-            said.append(f"--set pause={self.pause:g}")
+            said.append(setting("pause", [f"{self.pause:g}"]))
         return " ".join(said)
 
 
@@ -62,7 +78,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     """
     if not by.is_said:
         return rows
-    keys = {key: None for _, row in rows.rows for key in row}
+    keys = keys_of(rows)
     columns = [*by.columns]
     each = columns == [ROW] and ROW not in keys
     if columns == [ALL] and ALL not in keys:
@@ -105,7 +121,7 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     """
     if rows.count < _FEWEST:
         return []
-    keys = {key: None for _, row in rows.rows for key in row}
+    keys = keys_of(rows)
     named = with_role(keys, "conversation")[:1]
     if named and not _long_pauses(rows, named[0]):
         return []
@@ -208,10 +224,18 @@ def _long_pauses(rows: Rows, named: str) -> bool:
     return 4 * sum(sizes[name] for name in resumed) > rows.count
 
 
+def keys_of(rows: Rows) -> dict[str, None]:
+    """The keys of all rows, in their order."""
+    keys: dict[str, None] = {}
+    for _, row in rows.rows:
+        keys |= dict.fromkeys(row)
+
+    return keys
+
+
 def row_times(rows: Rows) -> dict[int, datetime]:
     """When each row was written, by its number; none: no column says so."""
-    keys = {key: None for _, row in rows.rows for key in row}
-    for key in keys:
+    for key in keys_of(rows):
         if _TIMES.isdisjoint(words_of(key)) or words_of(key) in _DAYS:
             continue
         found = {}

@@ -296,7 +296,9 @@ class _Scan:
 
     def __init__(self, file: BufferedReader) -> None:
         # data: from the current item on; at: where to look next
-        self._file, self._data, self._at = file, b"", 0
+        self._file = file
+        self._data = b""
+        self._at = 0
         self.rest = bytearray()  # the text around the items
 
     def items(self, keys: Sequence[str]) -> Iterator[bytes]:
@@ -594,10 +596,11 @@ def repeats(names: Iterable[str]) -> Iterator[int]:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    return [
-        f"{name} ({number + 1})" if number else name
-        for name, number in zip(names, repeats(names), strict=True)
-    ]
+    found = []
+    for name, number in zip(names, repeats(names), strict=True):
+        found.append(f"{name} ({number + 1})" if number else name)
+
+    return found
 
 
 def by_name(names: Sequence[str], values: Iterable[_Read]) -> dict[str, _Read]:

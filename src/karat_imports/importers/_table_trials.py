@@ -61,7 +61,9 @@ class ARowASystem:
         `answered`: whether systems are named by their columns of answers, and not only have scores.
         `compared`: whether the file says which is better, so that numbers are no repetitions.
         """
-        self._rows, self._systems, self._models = rows, systems, models
+        self._rows = rows
+        self._systems = systems
+        self._models = models
         metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
         words = [words_of(path) for path in systems]
         stems = {tuple(path[:-1]) for path in words}
@@ -111,7 +113,8 @@ class Placed:
     """The rows of a table with their places among those of their question in a column, from 1."""
 
     def __init__(self, rows: Iterable[tuple[int, Row]], ids: Sequence[str]) -> None:
-        self._rows, self._ids = rows, ids
+        self._rows = rows
+        self._ids = ids
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         met = Counter[tuple[str, ...]]()
@@ -350,7 +353,8 @@ class Trials:
         asked = "question" in self._columns  # else golden answers differ, and are no spellings
         if self._of_one_sample[0] != column or "id" in self._named or parted or not asked:
             return {}
-        ids, pairs = Tally(), Tally()
+        ids = Tally()
+        pairs = Tally()
         for batch in self._table:
             keys = batch.keys(self._of_one_sample)
             ids.update(key[0] for key in keys)
@@ -390,7 +394,9 @@ class Trials:
             *words, last = words_of(column) or ("",)
             if column in self._used or last not in _NUMBERING or not repeats(" ".join(words)):
                 continue
-            groups, whole, values = Tally(), Tally(), set[str]()
+            groups = Tally()
+            whole = Tally()
+            values = set[str]()
             for batch in self._table:
                 groups.update(batch.keys(grouping))
                 whole.update(batch.keys([*grouping, column]))
@@ -420,7 +426,9 @@ class Trials:
             words = words_of(column)
             if column in self._used or repeats(column) or is_measure(words) or _TIMES & {*words}:
                 continue
-            whole, samples, names = Tally(), Tally(), Tally()
+            whole = Tally()
+            samples = Tally()
+            names = Tally()
             parted = set[str]()
             for batch in self._table:
                 keys = batch.keys(grouping)
@@ -431,7 +439,8 @@ class Trials:
 
             more = samples.different() - names.different()
             if whole.different() == len(whole) and more == len(parted):
-                self._parted_by, self._parted = column, parted
+                self._parted_by = column
+                self._parted = parted
                 ids.append(column)
                 self._findings.note(
                     f"{plural(len(parted), 'id stands', 'ids stand')} for two samples, which "
@@ -473,7 +482,8 @@ class Trials:
                 id_column=columns.get("id"),
             )
             if not may_repeat and self._numbers_rows():
-                ids, may_repeat = [columns["question"]], True
+                ids = [columns["question"]]
+                may_repeat = True
 
         used = set()
         for target, column in columns.items():
@@ -492,7 +502,10 @@ class Trials:
         # what differs from question to question only is a property of questions
         for target in ("condition", "model"):
             if target in columns:
-                keys = {key for batch in table for key in batch.keys([columns[target]])}
+                keys = set[tuple[str, ...]]()
+                for batch in table:
+                    keys |= {*batch.keys([columns[target]])}
+
                 if len(keys) == 1:
                     return ids, (columns[target],), may_repeat
 
@@ -523,9 +536,12 @@ class Trials:
         """
         question = self._columns["question"]
         conditions = condition_columns(self._table, [question], used={self._columns["id"]})
-        questions, pairs, names = Tally(), Tally(), Tally()
+        questions = Tally()
+        pairs = Tally()
+        names = Tally()
         for batch in self._table if conditions else ():
-            keys, named = batch.keys([question]), conditions_of(batch, conditions)
+            keys = batch.keys([question])
+            named = conditions_of(batch, conditions)
             questions.update(keys)
             pairs.update(zip(keys, named, strict=True))
             names.update(named)
@@ -584,7 +600,10 @@ class Trials:
         """What each row says was answered; adds what cannot be read."""
         none = [None] * len(batch.numbers)
         values = [self._numbers(batch, f"score.{name}", wrong) or none for name in self._metrics]
-        numbers = [self._numbers(batch, target, wrong) or none for target in NUMBERS]
+        numbers = []
+        for target in NUMBERS:
+            numbers.append(self._numbers(batch, target, wrong) or none)
+
         scores = []
         for name, of_rows in zip(self._metrics, values, strict=True):
             reasons = texts.get(f"reason.{name}", none)

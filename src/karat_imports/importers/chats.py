@@ -35,13 +35,13 @@ from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
-from karat.errors import BadDataset, BadOption
+from karat.errors import BadDataset, BadOption, OperatorError
 from karat.formats import clean, count, excerpt, plural, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
-from karat_imports.importers._grouping import Grouping, choices, grouped
+from karat_imports.importers._grouping import Grouping, choices, grouped, ways_listed
 from karat_imports.importers._reading import (
     Json,
     bad_file,
@@ -59,6 +59,7 @@ from karat_imports.importers._speaking import (
     certain_reading,
     joined,
     question,
+    shown_with_counts,
     unread_replies,
 )
 from karat_imports.importers._traces import named_after
@@ -134,16 +135,9 @@ class Chats:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._agent: Sequence[str] | None = None
-        if isinstance(options.agent, str):
-            self._agent = (options.agent,)
-        elif options.agent:
-            self._agent = tuple(options.agent)
-        text = (options.text,) if isinstance(options.text, str) else tuple(options.text or ())
-        self._speaking = Speaking(text, options.speaker, self._agent)
-        named = options.conversation or ()
-        columns = (named,) if isinstance(named, str) else tuple(named)
-        self._grouping = Grouping(columns, options.pause)
+        self._agent = _one_or_several(options.agent) or None
+        self._speaking = Speaking(_one_or_several(options.text), options.speaker, self._agent)
+        self._grouping = Grouping(_one_or_several(options.conversation), options.pause)
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -208,9 +202,8 @@ class Chats:
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
-        if alone and ADD in message:
-            raise BadOption("--set text=COLUMN", f"{path}: {message}")
-        raise bad_file(path, message)
+        asks_for_columns = alone and ADD in message
+        raise _refusal("--set text=COLUMN", path, message, alone=asks_for_columns)
 
     def _as_said(self, read: Rows, speaking: Speaking, path: Path, *, alone: bool) -> _Log:
         """The conversations in the columns that say who speaks, and what."""
@@ -231,10 +224,8 @@ class Chats:
         if found.rows is None or self._agent is not None:
             return
         message = unread_replies(read, found.rows)
-        if message is not None and alone:
-            raise BadOption("--set agent=COLUMN", f"{path}: {message}")
         if message is not None:
-            raise bad_file(path, message)
+            raise _refusal("--set agent=COLUMN", path, message, alone=alone)
 
     def _ask_what_groups(
         self,
@@ -254,13 +245,9 @@ class Chats:
         ways = choices(read, lay, path)
         if not ways:
             return
-        lines = [f"\n  {number}) {way}" for number, way in enumerate(ways, start=1)]
-        message = (
-            f"which rows are one conversation is not certain; add one of these:{''.join(lines)}"
-        )
-        if alone:
-            raise BadOption("--set conversation=COLUMN", f"{path}: {message}")
-        raise bad_file(path, message)
+        message = "which rows are one conversation is not certain; add one of these:"
+        message += ways_listed(ways)
+        raise _refusal("--set conversation=COLUMN", path, message, alone=alone)
 
     def _with_unread(self, log: _Log, read: Rows) -> _Log:
         """The same, with the columns of its messages whose values are in none of them, and name no
@@ -292,6 +279,19 @@ class Chats:
         if self._agent is None and not _anybody_replies(log):
             raise bad_file(log.path, of_users("in turn"))
         return log
+
+
+def _one_or_several(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(named, str):
+        return (named,)
+    return tuple(named or ())
+
+
+def _refusal(option: str, path: Path, message: str, *, alone: bool) -> OperatorError:
+    """A question to the user; of one of several files, its fault, so that the others are read."""
+    if alone:
+        return BadOption(option, f"{path}: {message}")
+    return bad_file(path, message)
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -329,7 +329,10 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
 def _anybody_replies(log: _Log) -> bool:
     """Whether a chat holds more than what a user says."""
     for _, row in _records(log, Findings()):
-        names = {str(item.get("role")) for item in map(_with_usual_keys, _listed(row))}
+        names = set()
+        for item in map(_with_usual_keys, _listed(row)):
+            names.add(str(item.get("role")))
+
         others = []
         for name in names - {"system"}:
             if side_of(name) != "user":
@@ -370,7 +373,8 @@ def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | 
 
 def _exchanges(rows: Rows, reading: Reading) -> Rows:
     """The rows of a log with what was asked and answered in columns of the two speakers."""
-    asked, answered = reading.roles["question"][0], reading.roles["answer"][0]
+    asked = reading.roles["question"][0]
+    answered = reading.roles["answer"][0]
     note = f"a row: what was asked ('{asked}') and answered ('{answered}')"
     found = rows.emptied(note)
     for number, row in rows.rows:
@@ -402,7 +406,10 @@ def _model_inside(row: Json) -> str | None:
     """The model that an object beside the messages names, such as `metadata`; None: none does."""
     for key in row:
         inside = row.at(key)
-        model = inside.text(*with_role(inside, "model")) if is_aside(f"{key}.model") else None
+        if is_aside(f"{key}.model"):
+            model = inside.text(*with_role(inside, "model"))
+        else:
+            model = None
         if model is not None:
             return model
 
@@ -565,9 +572,8 @@ class _Heard(msgspec.Struct):
         """Who is taken for the assistant, what answers seem to be, and what is not used."""
         for side, does in (("assistant", "answers"), ("user", "asks")):
             names = self.names.get(side, Counter())
-            shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.most_common()]
             if {*names} - {side}:
-                yield f"who {does}: {some_of(shown, most=6)}"
+                yield f"who {does}: {shown_with_counts(dict(names.most_common()))}"
 
         roles = {"question": ["question"], "answer": ["answer"]}
         columns = columns_of(self.exchanges)
@@ -785,7 +791,11 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
                 asked = text or in_place_of_text(item.get("content")) or NO_TEXT
                 _ask(turns, asked, str(item.get(NAME, "user")))
             elif turns:
-                mark = {key: item[key] for key in item if not _RETRIES.isdisjoint(words_of(key))}
+                mark = {}
+                for key in item:
+                    if not _RETRIES.isdisjoint(words_of(key)):
+                        mark[key] = item[key]
+
                 speaker = str(item.get(NAME, message.role))
                 turns[-1].answer.append(_Answering(message, mark, speaker))
                 turns[-1].model = Json(item).text("model") or turns[-1].model

@@ -50,7 +50,10 @@ class Eee:
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        also = b'"interaction_type"' if path.suffix == ".jsonl" else b'"retrieved_timestamp"'
+        if path.suffix == ".jsonl":
+            also = b'"interaction_type"'
+        else:
+            also = b'"retrieved_timestamp"'
         return b'"schema_version"' in head and b'"evaluation_id"' in head and also in head
 
     @staticmethod

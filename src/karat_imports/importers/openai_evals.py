@@ -251,7 +251,10 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                     conditions[run, model] = model
             item = item.at("item") or item
             key = asked(item)
-            contents = [message.shown("content") for message in sample.list("output")]
+            contents = []
+            for message in sample.list("output"):
+                contents.append(message.shown("content"))
+
             text = None
             if contents:
                 text = "\n".join(content for content in contents if content is not None)
@@ -259,17 +262,19 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             prompt = sample.get("input")
             results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
             graders = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
-            scores = [
-                ImportedScore(
-                    scorer=name,
-                    values={
-                        f"{name}.pass": result.flag("passed"),
-                        f"{name}.score": result.number("score"),
-                    },
-                    detail=result.without("name", "passed", "score"),
+            scores = []
+            for name, result in zip(graders, results, strict=True):
+                scores.append(
+                    ImportedScore(
+                        scorer=name,
+                        values={
+                            f"{name}.pass": result.flag("passed"),
+                            f"{name}.score": result.number("score"),
+                        },
+                        detail=result.without("name", "passed", "score"),
+                    )
                 )
-                for name, result in zip(graders, results, strict=True)
-            ]
+
             question = said_last(prompt) or identity
             if key:
                 question = str(item[key])

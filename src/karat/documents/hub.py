@@ -103,7 +103,11 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
     try:
         if HF_HUB_OFFLINE:
             folder = Path(snapshot(local_files_only=True, allow_patterns=[]))
-            listed = [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()]
+            listed = []
+            for file in folder.rglob("*"):
+                if file.is_file():
+                    listed.append(str(file.relative_to(folder)))
+
             chosen = _chosen(name, listed, tuple(suffixes))
         else:
             # never retried
@@ -163,14 +167,20 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
         file for file in listed if file.lower().endswith(suffixes) and not file.startswith(".")
     )
     if name.file is not None:
-        matching = [file for file in readable if fnmatchcase(file, name.file)]
+        matching = []
+        for file in readable:
+            if fnmatchcase(file, name.file):
+                matching.append(file)
     else:
         words = []
         for word in (name.config, name.split):
             if word is not None:
                 words.append(re.compile(_WORDS.format(re.escape(word))))
 
-        matching = [file for file in readable if all(word.search(file) for word in words)]
+        matching = []
+        for file in readable:
+            if all(word.search(file) for word in words):
+                matching.append(file)
 
     groups: dict[str, list[str]] = {}
     for file in matching:
@@ -179,7 +189,11 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
             str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []
         ).append(file)
 
-    exact = [group for group in groups if PurePosixPath(group).name.partition(".")[0] == name.split]
+    exact = []
+    for group in groups:
+        if PurePosixPath(group).name.partition(".")[0] == name.split:
+            exact.append(group)
+
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
         shown = some_of([*(groups or readable)], most=_LISTED)
@@ -196,7 +210,11 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
         )
 
     (shards,) = groups.values()
-    numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
+    numbered = []
+    for file in shards:
+        if match := _SHARD.search(PurePosixPath(file).stem):
+            numbered.append(match)
+
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):
         raise _bad(
             name,

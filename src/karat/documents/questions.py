@@ -16,6 +16,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    roles_of,
     side_of,
     word_set,
     words_of,
@@ -33,7 +34,11 @@ _CLASSES = word_set("category class label labels")
 
 
 def questions_of(
-    file: Candidates, goldens: Collection[str], shapes: Roles, *, answers: Collection[str]
+    file: Candidates,
+    goldens: Collection[str],
+    shapes: Roles,
+    *,
+    answers: Collection[str],
 ) -> list[Taken]:
     """What may be the question, the likeliest first; `goldens`, `answers`: columns that are not.
     Empty: no name says so.
@@ -55,6 +60,7 @@ def questions_of(
 
         file.unsure = file.unsure or bool(others)
         return [{"question": (text,)} for text in (*others[: SHOWN - 1], asks[0])]
+
     if "messages" in shapes:
         if file.door == "results":
             chats = [path for path in shapes["messages"] if not file.columns[path].replies]
@@ -73,6 +79,7 @@ def questions_of(
         if whole:
             inside = [path for path in sentences(file.columns, "question") if path in inside]
         return [{"question": (path,)} for path in (*whole, *inside)]
+
     weak = [path for path in file.called("question", weak=True) if _differs(file, path)]
     sides = {side_of(last_part(path)) for path in file.free}
     if "assistant" not in sides:
@@ -129,9 +136,14 @@ def _dialogues(file: Candidates, used: set[str]) -> list[str]:
     found = []
     for path, column in file.free.items():
         listed = column.example if isinstance(column.example, list) else []
-        spoken = [part for part in listed if any_speaker_and_text(part) is not None]
+        spoken = []
+        for part in listed:
+            if any_speaker_and_text(part) is not None:
+                spoken.append(part)
+
         if len(listed) > 1 and len(spoken) == len(listed) and path not in used:
             found.append(path)
+
     return found
 
 
@@ -143,7 +155,10 @@ def _differs(file: Candidates, path: str) -> bool:
 
 
 def add_texts(
-    file: Candidates, shapes: Roles, goldens: list[Taken], questions: list[Taken]
+    file: Candidates,
+    shapes: Roles,
+    goldens: list[Taken],
+    questions: list[Taken],
 ) -> None:
     """Offers text columns for a role that no name speaks of: to choose from, never to take."""
     texts = file.texts()
@@ -171,9 +186,12 @@ def add_texts(
             column = file.columns[path]
             if column.texts and not any(" " in value for value in column.values):
                 classes.add(path)
+
         offers.sort(key=lambda path: (path in classes, describes(path)))
         offers = [*_dialogues(file, used), *_with_objects(file, offers)]
-        questions += [{"question": paths} for paths in _bodies(offers)]
+        for paths in _bodies(offers):
+            questions.append({"question": paths})
+
         questions += [{"question": (path,)} for path in offers]
         _add_record(file, goldens[0], questions, offers)
         heads = [path for path in file.free if joined(path) in _NAMES and _differs(file, path)]
@@ -189,11 +207,13 @@ def add_texts(
         if not offers:  # where the answer is found, say
             offers = [path for path in file.free if _may_be_found(file, path)]
             offers = [path for path in offers if path not in used]
+
         for path, column in file.free.items():
             both = column.is_yes_or_no and len(column.values) == 2  # such as 0 and 1
             of_rows = column.filled == column.rows and "." not in path
             if both and of_rows and path not in used:
                 offers.append(path)
+
         offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
         goldens += [{"criterion": (path,)} for path in file.free if _holds_rules(file.free[path])]
         goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
@@ -212,7 +232,10 @@ def add_texts(
 
 
 def _add_record(
-    file: Candidates, golden: Taken, questions: list[Taken], texts: Sequence[str]
+    file: Candidates,
+    golden: Taken,
+    questions: list[Taken],
+    texts: Sequence[str],
 ) -> None:
     """Offers the columns that are asked together, as values of a record, if there are some and most
     are no texts: after the first of the `texts`, if that does not only describe a row.
@@ -222,7 +245,7 @@ def _add_record(
         return
     found, values = [], 0
     for path, column in file.columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         others = roles - {"question", "golden", "condition", "metadata", "cluster"}
         if "." in path or path in used or others or not column.filled or column.is_constant:
             continue
@@ -238,8 +261,16 @@ def _add_record(
 
 def _in_order(paths: Collection[str]) -> list[Taken]:
     """The columns as golden answers, those that describe the question after none at all."""
-    about: list[Taken] = [{"golden": (path,)} for path in paths if describes(path)]
-    others: list[Taken] = [{"golden": (path,)} for path in paths if not describes(path)]
+    about: list[Taken] = []
+    for path in paths:
+        if describes(path):
+            about.append({"golden": (path,)})
+
+    others: list[Taken] = []
+    for path in paths:
+        if not describes(path):
+            others.append({"golden": (path,)})
+
     return [*others, {}, *about]
 
 
@@ -256,6 +287,7 @@ def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
 
             if sum(file.columns[part].is_text for part in parts) > 1:
                 found[above] = None
+
         found[path] = None
 
     return [*found]
@@ -293,6 +325,7 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
         _add_record(file, goldens[0], questions, texts)
         file.unsure = True
         return
+
     right = file.strong("golden")[:1]
     found = {*sentences(file.columns, "question")} - {*right}
     texts = [path for path in file.columns if path in found]
@@ -327,6 +360,7 @@ def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
     said = set[str]()
     for other in others:
         said |= file.columns[other].values
+
     values = file.columns[path].values
     return bool(said and values) and path not in others and values <= said
 
@@ -361,7 +395,7 @@ def _may_be_found(file: Candidates, path: str) -> bool:
 def _inside_golden(path: str) -> bool:
     """Whether a column is inside an object that is a golden answer or a criterion by its name."""
     for parent in path.split(".")[:-1]:
-        roles = {meaning.role for meaning in meanings(parent)}
+        roles = roles_of(parent)
         if roles & {"golden", "criterion"} and "question" not in roles:
             return True
 

@@ -82,6 +82,7 @@ def shapes_of(file: Candidates) -> Taken:
             paths = [path for path in paths if not file.free[path].objects]
             if file.door == "results":
                 paths = paths or _settings(file, role)
+
         if role == "id":  # what differs identifies more
             paths.sort(key=lambda path: file.free[path].is_constant)
         if paths and role not in file.named:

@@ -14,6 +14,7 @@ from karat.documents.names import (
     any_speaker_and_text,
     last_part,
     meanings,
+    roles_of,
     side_of,
     speaker_and_text,
     with_role,
@@ -312,5 +313,4 @@ def is_of_turns(path: str) -> bool:
 
 def is_spoken(path: str) -> bool:
     """Whether a list under this name holds what people say."""
-    named = any(meaning.role == "messages" for meaning in meanings(path))
-    return named or bool({*words_of(path)} & _SPOKEN)
+    return "messages" in roles_of(path) or bool({*words_of(path)} & _SPOKEN)

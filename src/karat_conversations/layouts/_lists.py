@@ -17,7 +17,7 @@ from karat.documents.columns import (
     is_empty,
     without,
 )
-from karat.documents.names import criterion_type, meanings, with_role
+from karat.documents.names import criterion_type, roles_of, with_role
 from karat.documents.row_list import Rows
 from karat.formats import excerpt, plural, some_of, text_of
 from karat_conversations.layouts._cells import ANSWERED, ASKED, is_of_turns, pair
@@ -138,7 +138,7 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
             if all(len(both) < 2 or both[0] == both[1] for both in sizes):
                 alike.append(path)
 
-        roles = {found.role for path in alike if path != asked for found in meanings(path)}
+        roles = roles_of(*(path for path in alike if path != asked))
         if roles & {*ANSWERED} and any(
             isinstance(row.get(asked), list) and len(row[asked]) > 1 for row in first
         ):

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, has_both_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty, without
-from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
+from karat.documents.names import last_part, roles_of, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, written
@@ -53,7 +53,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
         if 2 * columns[path].filled > columns[path].rows:
             classes.append(path)
 
-    roles = {meaning.role for path in classes for meaning in meanings(path)}
+    roles = roles_of(*classes)
     if named is None and "golden" in roles:
         return None  # a class of each message
     said: list[tuple[int, Row, Message]] = []
@@ -205,7 +205,7 @@ def time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
 def _place(value: object, path: str) -> float:
     """Where a message belongs among others, by its time or the number of its turn; NaN: unknown."""
     seconds = _seconds(value)
-    if seconds is None and any(meaning.role == "turn" for meaning in meanings(path)):
+    if seconds is None and "turn" in roles_of(path):
         with suppress(ValueError):
             return float(str(value))
     return math.nan if seconds is None else seconds

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from karat.documents.columns import LOOKED_AT, Row, is_empty, without
-from karat.documents.names import joined, meanings, word_set
+from karat.documents.names import joined, roles_of, word_set
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._rows import with_rows
@@ -47,7 +47,7 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
             if other != name and other not in intents:
                 others.append(other)
 
-        roles = {meaning.role for other in others for meaning in meanings(other)}
+        roles = roles_of(*others)
         if "question" in roles:
             continue  # they are variants of it
         to = name if name in named else "question"

@@ -17,7 +17,7 @@ from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of,
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
-    meanings,
+    roles_of,
     side_of,
     with_role,
     words_of,
@@ -243,7 +243,7 @@ def _in_cells(
     whole: bool,
 ) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
-        known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
+        known = {"golden", "context"} & roles_of(path)
         if known and columns[path].is_text and len(columns) > _OF_TEXTS:
             continue
         values = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]

@@ -24,7 +24,7 @@ from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
-    meanings,
+    roles_of,
     side_of,
     speaker_and_text,
     with_role,
@@ -197,7 +197,7 @@ class Chats:
             message = question(
                 read, "holds no chats: messages, or turns of a user and an assistant"
             )
-        asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
+        asks = "question" in roles_of(*columns)
         said = [path for path, column in columns.items() if column.is_text]
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
@@ -836,7 +836,7 @@ def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:
 def _ids(rows: Rows, columns: Iterable[str]) -> Iterator[str]:
     """The columns that may be ids by their names, and hold another value in each row."""
     for path in columns:
-        if "." not in path and any(meaning.role == "id" for meaning in meanings(path)):
+        if "." not in path and "id" in roles_of(path):
             values = [row.get(path) for _, row in rows.rows]
             if len({str(value) for value in values if not is_empty(value)}) == rows.count:
                 yield path

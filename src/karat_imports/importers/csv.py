@@ -39,6 +39,7 @@ from karat.documents.names import (
     lower_is_better,
     meanings,
     repeats,
+    roles_of,
     side_of,
     tells_of_answers,
     with_role,
@@ -826,7 +827,7 @@ def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]
     """The end of a sentence for each of these columns that may hold grades in words."""
     found = []
     for path in dict.fromkeys(paths):
-        answers = any(found.role == "answer" for found in meanings(path))
+        answers = "answer" in roles_of(path)
         if path in columns and not answers and _may_judge(columns[path]):
             option = f"--map {quote(f'score.{path}={path}')} {_worth(columns[path])}"
             found.append(f"; if '{path}' judges:\n  {option}")

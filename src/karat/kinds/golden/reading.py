@@ -15,7 +15,7 @@ from karat.documents.answers import hint
 from karat.documents.batches import Table
 from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     Meaning,
@@ -652,7 +652,7 @@ class RowReader:
                 position=position,
                 digest=sample_digest(parts),
                 turns=(Turn(question=question, golden=golden, detail=detail),),
-                metadata=without(row, used),
+                metadata={key: value for key, value in row.items() if key not in used},
                 criteria=stated,
             )
             read.append((number, sample, wrong))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
-from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
+from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken, each
 from karat.documents.names import (
     DECIDED,
     Meaning,
@@ -73,7 +73,7 @@ def answers_in_results(
     part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])
     if not part_of_both and (not exact or "." in exact[0]):  # an object as golden answer
         exact = [path for path in file.strong("golden") if "." not in path] or exact[:1]
-    goldens: list[Taken] = [{"golden": (path,)} for path in exact] or [{}]
+    goldens = each("golden", exact) or [{}]
     if "golden" in file.named:
         goldens = [{}]
     may_be_golden = not exact and "golden" not in file.named
@@ -282,7 +282,7 @@ def _without_answer(
         if of_agent and 2 * column.objects > column.filled:
             wholes.append(path)
 
-    return [{"answer": (path,)} for path in (*wholes, *answers)]
+    return each("answer", (*wholes, *answers))
 
 
 def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:
@@ -368,7 +368,8 @@ def _said(
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:
         classes = same_classes(
-            {path: file.free[path] for path in (*candidates, *goldens)}, goldens[0]
+            {path: file.free[path] for path in (*candidates, *goldens)},
+            goldens[0],
         )
         return [tuple(classes)] if classes else []
 

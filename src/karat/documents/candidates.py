@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Literal
 
@@ -73,6 +73,15 @@ AGENTS_IN_RESULTS = word_set(
     finalanswer answertext fullanswer ai bot chatbot assistant"""
 )
 TEXTS_OF_ANSWERS = AGENTS_IN_RESULTS | word_set("text content message value")
+
+
+def each(role: Role, paths: Iterable[str]) -> list[Taken]:
+    """Each column alone in a role, to choose from."""
+    found: list[Taken] = []
+    for path in paths:
+        found.append({role: (path,)})
+
+    return found
 
 
 class Candidates:

@@ -313,7 +313,8 @@ def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | N
     if right is None or not texts:
         return None
     mixed = sorted(
-        {right, *texts}, key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest()
+        {right, *texts},
+        key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest(),
     )
     return _lettered(mixed)
 
@@ -591,7 +592,10 @@ def _unpacked(value: object, path: str, several: Several | None = None) -> objec
             return listed if simple else value
 
     if isinstance(value, Mapping):
-        lower = {str(key).lower(): below for key, below in value.items()}
+        lower = {}
+        for key, below in value.items():
+            lower[str(key).lower()] = below
+
         if isinstance(lower.get("text"), list):
             return lower["text"]
         if isinstance(lower.get("value"), str):

@@ -146,7 +146,8 @@ class CsvRows:
             return
         for numbers, table in self._cells:
             there = slice(
-                bisect_left(numbers, self._lines.start), bisect_left(numbers, self._lines.stop)
+                bisect_left(numbers, self._lines.start),
+                bisect_left(numbers, self._lines.stop),
             )
             lines, rows = numbers[there], table[there]
             if not self._unfit.isdisjoint(lines):

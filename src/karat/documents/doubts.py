@@ -61,7 +61,8 @@ _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _FOLLOWS = re.compile(
-    r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮", re.IGNORECASE
+    r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮",
+    re.IGNORECASE,
 )
 _PROPERTIES = word_set(
     """distance length len tokens count position rank entropy size words chars characters lines

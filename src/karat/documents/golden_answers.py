@@ -11,6 +11,7 @@ from karat.documents.candidates import (
     Candidates,
     Roles,
     Taken,
+    each,
     is_in_answer,
 )
 from karat.documents.columns import outermost
@@ -74,7 +75,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         chats = file.columns[path]
         if 2 * chats.replies <= chats.messages:
             continue  # they do not end with the assistant's reply
-        others: list[Taken] = [{"golden": (path,)} for path in weak]
+        others = each("golden", weak)
         sure = not others and "criterion" not in shapes
         # examples of one question and its wanted reply, and no log
         logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
@@ -85,7 +86,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     options = _in_dataset(file, exact, agents, weak, shapes)
     if exact:
         return options
-    sparse: list[Taken] = [{"golden": (path,)} for path in file.sparse("golden")]
+    sparse = each("golden", file.sparse("golden"))
     return sparse + options
 
 
@@ -144,7 +145,7 @@ def _in_dataset(
         return _of_one_weak(file, weak[0], shapes)
     if weak:
         ordered = [*bare, *(path for path in weak if path not in bare)]
-        return [{"golden": (path,)} for path in ordered]
+        return each("golden", ordered)
 
     return _by_criteria(file, criteria)
 
@@ -182,7 +183,7 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
         outside = [path for path in criteria if not path.startswith(f"{above}.")]
         options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
 
-    options += [{"golden": (path,)} for path in plain]
+    options += each("golden", plain)
     return options
 
 

@@ -113,19 +113,23 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
             # never retried
             info = HfApi().dataset_info(name.repo, revision=name.revision, timeout=_SECONDS)
             chosen = _chosen(
-                name, [file.rfilename for file in info.siblings or ()], tuple(suffixes)
+                name,
+                [file.rfilename for file in info.siblings or ()],
+                tuple(suffixes),
             )
             folder = Path(snapshot(allow_patterns=[glob.escape(file) for file in chosen]))
     except RevisionNotFoundError as error:
         raise _bad(name, f"the dataset has no revision '{name.revision}'") from error
     except RepositoryNotFoundError as error:
         raise _bad(
-            name, "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)"
+            name,
+            "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)",
         ) from error
     except LocalEntryNotFoundError as error:
         offline = "is not in the Hub's cache; load it once without HF_HUB_OFFLINE"
         raise _bad(
-            name, offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}"
+            name,
+            offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}",
         ) from error
     except (HTTPError, OSError, HFValidationError) as error:
         raise _bad(name, f"cannot be fetched: {_first_line(error)}") from error
@@ -186,7 +190,8 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
     for file in matching:
         path = PurePosixPath(file)
         groups.setdefault(
-            str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []
+            str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")),
+            [],
         ).append(file)
 
     exact = []
@@ -206,7 +211,8 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
 
         how = "say which with split=, config= or file=" if groups else "name one with file="
         raise _bad(
-            name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads"
+            name,
+            f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads",
         )
 
     (shards,) = groups.values()

@@ -516,7 +516,8 @@ def with_role(columns: Iterable[str], *roles: Role) -> list[str]:
     for role in roles:
         of_role = [path for path in columns if Meaning(role) in meanings(path)]
         found += sorted(
-            of_role, key=lambda path: _PLACES.get(_joined(last_part(path)), len(_PLACES))
+            of_role,
+            key=lambda path: _PLACES.get(_joined(last_part(path)), len(_PLACES)),
         )
 
     return found

@@ -215,7 +215,9 @@ class _Builder:
 
         if isinstance(value, (dict, list)) and len(self._stack) + levels > MAX_DEPTH:
             raise _Stop(
-                self._place().partition(".")[0], f"is nested deeper than {MAX_DEPTH} levels", mark
+                self._place().partition(".")[0],
+                f"is nested deeper than {MAX_DEPTH} levels",
+                mark,
             )
 
         if (
@@ -305,7 +307,8 @@ class _Builder:
     def _foreign_tag(self, tag: str, node: Node, mark: Mark) -> None:
         node.unset = True
         self._note(
-            f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML", mark
+            f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML",
+            mark,
         )
 
     def _add(self, node: Node, anchor: str | None) -> None:

@@ -341,7 +341,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
 
     best: dict[str, tuple[str, ...]] = {}
     for (kind, head), found in sorted(
-        families.items(), key=lambda one: (_depth(one[1]), not one[0][1])
+        families.items(),
+        key=lambda one: (_depth(one[1]), not one[0][1]),
     ):
         family = _without_copies(columns, found)
         different = len({*family.values()}) == len(family) > 1

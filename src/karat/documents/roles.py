@@ -92,7 +92,10 @@ def _result(file: Candidates) -> Reading | Undecided:
     goldens = golden_answers(file, shapes)
     first = goldens[0] if goldens else {}
     questions = questions_of(
-        file, {*first.get("golden", ())}, shapes, answers={*first.get("answer", ())}
+        file,
+        {*first.get("golden", ())},
+        shapes,
+        answers={*first.get("answer", ())},
     )
     add_texts(file, shapes, goldens, questions)
     add_together(file, shapes, goldens)

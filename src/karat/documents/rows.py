@@ -115,7 +115,9 @@ def read_rows(
 
     if name is not None:
         return _hub_rows(
-            fetch(name, [*_OF_TABLES, *(f"{ending}.gz" for ending in _PACKED)]), path, section
+            fetch(name, [*_OF_TABLES, *(f"{ending}.gz" for ending in _PACKED)]),
+            path,
+            section,
         )
 
     ending = path.suffix.lower()
@@ -144,7 +146,9 @@ def read_rows(
             size = file.seek(0, io.SEEK_END)
             if ending == ".json" and size > _LARGEST_JSON:
                 raise bad(
-                    path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines"
+                    path,
+                    "file",
+                    f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines",
                 )
 
             file.seek(0)
@@ -461,7 +465,9 @@ def _list_in(
     if within is None or isinstance(document, list):
         if not isinstance(document, list):
             raise bad(
-                path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
+                path,
+                "file",
+                f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]",
             )
 
         return document, None
@@ -700,7 +706,9 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
                 rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:
             raise bad(
-                path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}"
+                path,
+                "file",
+                f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}",
             ) from error
 
 

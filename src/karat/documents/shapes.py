@@ -147,7 +147,9 @@ def _choices(file: Candidates) -> tuple[str, ...]:
     """A column with a list, or columns that differ by a running letter or number."""
     for path in file.strong("choices"):
         column = file.free[path]
-        text = column.example if isinstance(column.example, str) else ""
+        text = ""
+        if isinstance(column.example, str):
+            text = column.example
         listed = text.strip()[:1] in ("[", "{") or any(mark in text for mark in "\n|;,")
         if column.lists + column.objects > 0 or listed:
             return (path,)

@@ -440,7 +440,9 @@ def _answers_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         document = {name: {key: document[key][name] for key in document} for name in names}
     if not _name_questions([*document]):
         return []
-    asked = "question" if all(" " in key for key in document) else "id"
+    asked = "id"
+    if all(" " in key for key in document):
+        asked = "question"
     return [{asked: key, "answers": answers} for key, answers in document.items()]
 
 

@@ -187,7 +187,10 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     field = _field(model, place)
     if field is not None and field.examples:
         flow: str = yaml.safe_dump(
-            field.examples[0], default_flow_style=True, sort_keys=False, width=1000
+            field.examples[0],
+            default_flow_style=True,
+            sort_keys=False,
+            width=1000,
         )
         flow = flow.removesuffix("...\n").strip()
         example = f"; write e.g. `{place[-1]}: {flow}`"

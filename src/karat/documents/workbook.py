@@ -104,7 +104,9 @@ def read_workbook(
             raise
         except _DAMAGED as error:
             raise _bad(
-                path, "file", f"is not an Excel workbook (.xlsx), or is damaged: {str(error)[:200]}"
+                path,
+                "file",
+                f"is not an Excel workbook (.xlsx), or is damaged: {str(error)[:200]}",
             ) from error
 
 
@@ -375,7 +377,9 @@ def _find_formulas(
         _sheet(path, data, sheet, values=False) as formulas,
     ):
         for (number, cells), (_, written) in zip(
-            _numbered(path, values), _numbered(path, formulas), strict=True
+            _numbered(path, values),
+            _numbered(path, formulas),
+            strict=True,
         ):
             cell = zip(header, cells, written, strict=False)  # a row may be shorter than the header
             name = next(

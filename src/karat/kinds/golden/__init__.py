@@ -139,7 +139,9 @@ class Golden(Kind):
         """The same, reading no more rows than the first `count` samples and the columns need."""
         options = self._options
         same = Golden(
-            options, needs_answers=self._needs_answers, criteria_suffice=self._criteria_suffice
+            options,
+            needs_answers=self._needs_answers,
+            criteria_suffice=self._criteria_suffice,
         )
         needs_all = options.repeated or options.cluster is not None
         if not needs_all and options.sample_size is None:
@@ -156,7 +158,9 @@ class Golden(Kind):
 
             skip = self._options.skip is not None and len(samples) > 0
             lacking = self._lacking_golden(faults) if len(samples) > 0 and faults else []
-            besides = _OR_DECLINES if lacking or self._without_golden(faults) else ""
+            besides = ""
+            if lacking or self._without_golden(faults):
+                besides = _OR_DECLINES
             if not skip:
                 if lacking:
                     faults = self._as_meant(faults, lacking)
@@ -177,7 +181,8 @@ class Golden(Kind):
                 f"holds {of(other).content or other}, so it seems: set `dataset.kind: {other}`"
             )
             raise BadDataset(
-                shown(path), [Fault(place="file", message=message), *error.faults]
+                shown(path),
+                [Fault(place="file", message=message), *error.faults],
             ) from error
 
         if self._options.cluster is not None:
@@ -213,7 +218,8 @@ class Golden(Kind):
         if said is None:
             return faults
         whole = Fault(
-            place=of_empty[0].place, message=f"{said}; fill it in, or leave these rows out"
+            place=of_empty[0].place,
+            message=f"{said}; fill it in, or leave these rows out",
         )
         return [whole, *(fault for fault in faults if fault not in of_empty)]
 
@@ -228,7 +234,10 @@ class Golden(Kind):
         if found is None:
             return faults
         mark, numbers = found
-        places = {f"{self._reader.rows.unit} {number}" for number in numbers}
+        places = set()
+        for number in numbers:
+            places.add(f"{self._reader.rows.unit} {number}")
+
         if not all(fault.place in places for fault in lacking):
             return faults
         message = (

@@ -151,7 +151,9 @@ def read(
         elif isinstance(entry, Mapping) and kind.removeprefix(NOT) != "tool" and _has_parts(entry):
             criteria, why = _of_parts(entry, kind, apart=not isinstance(value, list))
         elif isinstance(entry, Mapping):
-            given = _of_call(entry) if kind.endswith("tool") else entry
+            given = entry
+            if kind.endswith("tool"):
+                given = _of_call(entry)
             criteria, why = _of_object(given, kind)
         else:
             criteria, why = _of_value(entry, kind, column)

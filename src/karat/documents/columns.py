@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any
 
@@ -280,6 +280,16 @@ def cell(row: Row, path: str) -> Any:
             return None
 
     return value
+
+
+def without(row: Row, keys: Container[str | None]) -> dict[str, Any]:
+    """What a row holds under other keys than these."""
+    kept = {}
+    for key, value in row.items():
+        if key not in keys:
+            kept[key] = value
+
+    return kept
 
 
 def _objects_in(values: Iterable[object]) -> Iterator[Row]:

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
 
-import msgspec
-
 from karat.documents.candidates import TEXTS_OF_ANSWERS
 from karat.documents.cells import parsed
-from karat.documents.columns import Row, are_messages, is_empty, score_in
+from karat.documents.columns import Row, are_messages, is_empty, score_in, without
 from karat.documents.names import (
     DECIDED,
     SAID,
@@ -134,26 +132,11 @@ def unfolded(rows: Rows) -> Rows:
 
 
 def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Rows:
-    changed = msgspec.structs.replace(
-        rows,
-        rows=[],
-        count=0,
-        columns=(),
-        notes=[*rows.notes, *notes],
-    )
+    changed = rows.emptied(*notes)
     for number, row in numbered:
         changed.add(number, row)
 
     return changed
-
-
-def _without(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    others = {}
-    for key, value in row.items():
-        if key not in columns:
-            others[key] = value
-
-    return others
 
 
 def _reasons_in(judged: Mapping[str, Any]) -> dict[str, Any]:
@@ -384,7 +367,7 @@ def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tupl
                 about = _reasons_in(part)
                 metrics[part[keys[0]].replace(".", "_")] = {"score": part[keys[1]], **about}
 
-        others = _without(row, [column])
+        others = without(row, [column])
         yield number, {**others, "scores": metrics}
 
 
@@ -454,7 +437,7 @@ def _is_list(value: object) -> bool:
 
 def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = _without(row, [column])
+        shared = without(row, [column])
         for part in _entries(row.get(column)):
             if isinstance(part, Mapping):
                 said = {"response": part["text"]} if _is_written(part) else {}
@@ -489,7 +472,7 @@ def _a_row_an_entry(
     columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = _without(row, columns)
+        shared = without(row, columns)
         lists = [_entries(row.get(name)) for name in columns]
         for entries in zip_longest(*lists):
             yield number, {**shared, **dict(zip(columns, entries, strict=True))}
@@ -530,7 +513,7 @@ def _a_row_a_setting(
     columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = _without(row, columns)
+        shared = without(row, columns)
         for name in columns:
             for part in _entries(row.get(name)):
                 if isinstance(part, Mapping):

@@ -194,11 +194,12 @@ def _of_objects(part: Mapping[str, Any]) -> list[Message]:
     """
     found: list[Message] = []
     for key, value in part.items():
-        texts = (
-            [value[name] for name in _TEXTS if name in value] if isinstance(value, Mapping) else []
-        )
+        if isinstance(value, Mapping):
+            texts = [value[name] for name in _TEXTS if name in value]
+        else:
+            texts = []
         words = words_of(key)
-        of_system = words[0] == "system" and words[-1] in _SAID if words else False
+        of_system = words[:1] == ("system",) and words[-1] in _SAID
         who = side_of_column(key) or ("assistant" if of_system else None)
         if who is not None and texts and isinstance(texts[0], str):
             found.append({"role": who, "content": texts[0]})
@@ -208,7 +209,8 @@ def _of_objects(part: Mapping[str, Any]) -> list[Message]:
 
 def of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[str]:
     """The columns whose names are those of a speaker, or of what this side says."""
-    spoken, said = [], []
+    spoken = []
+    said = []
     for path in columns:
         name = path.rpartition(".")[2]
         who = side_of_column(name) or ("assistant" if name.lower() == "system" else None)
@@ -275,7 +277,8 @@ def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
             message = node.get("message")
         if not isinstance(message, Mapping):
             continue
-        who, said = cell(message, "author.role"), cell(message, "content.parts")
+        who = cell(message, "author.role")
+        said = cell(message, "content.parts")
         hidden = cell(message, "metadata.is_visually_hidden_from_conversation")
         if not isinstance(who, str) or not isinstance(said, list) or hidden:
             continue
@@ -283,7 +286,8 @@ def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         shown: Message = {"role": who, "content": text}
         if not text.strip():
             shown["content"] = in_place_of_text(said) or ""
-        model, recipient = cell(message, "metadata.model_slug"), message.get("recipient")
+        model = cell(message, "metadata.model_slug")
+        recipient = message.get("recipient")
         if isinstance(model, str):
             shown["model"] = model
         if who == "assistant" and recipient not in (None, "all"):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import setups
 from karat.documents.answers import hint, key_of
-from karat.documents.columns import LOOKED_AT
+from karat.documents.columns import LOOKED_AT, without
 from karat.documents.emptiness import emptiness, unanswerable
 from karat.documents.hub import shown
 from karat.documents.names import Known
@@ -363,7 +363,7 @@ class Golden(Kind):
 
         left = ("answer",) if setup.answers_describe else ()
         for number, row in enumerate(setup.rows, start=1):
-            rows.add(number, {key: value for key, value in row.items() if key not in left})
+            rows.add(number, without(row, left))
 
         described = []
         for row in setup.rows:

@@ -128,7 +128,11 @@ def import_results(
     for path in paths:
         matching = [path]
         if path.is_dir():
-            inside = [file for file in sorted(path.iterdir()) if file.is_file()]
+            inside = []
+            for file in sorted(path.iterdir()):
+                if file.is_file():
+                    inside.append(file)
+
             matching = [file for file in inside if _recognized(importer, file)]
 
         if not matching:
@@ -150,7 +154,10 @@ def import_results(
 
     # The importers' own files: another importer makes another run of the same results
     modules = [importlib.import_module(name) for name in plugin_modules("importers").values()]
-    folders = {Path(str(module.__file__)).parent for module in (karat.importers, *modules)}
+    folders = set()
+    for module in (karat.importers, *modules):
+        folders.add(Path(str(module.__file__)).parent)
+
     code = [Path(__file__), *sorted(path for folder in folders for path in folder.glob("*.py"))]
     identity = _digest([digest, _sha256(code), [path.name for path in files], format_name, asked])
 
@@ -161,6 +168,7 @@ def import_results(
         other = format_of(path)
         if other is not None:
             findings.note(f"{path.name}: `karat import {other}` reads files of its format")
+
     for number, run in enumerate(importer.runs(files, findings)):
         source = {
             "format": format_name,
@@ -187,6 +195,7 @@ def import_results(
         raise empty[0][1]
     for name, problem in empty:  # one without results does not stop the others
         imported[0].findings.note(f"'{clean(name)}' is left out: {problem.faults[0].message}")
+
     yield from imported
 
 
@@ -229,7 +238,9 @@ def cached_import(path: Path) -> RunFolder | None:
                     shutil.rmtree(old, ignore_errors=True)
 
     try:
-        runs = [imported.run for imported in import_results(name, [path], results)]
+        runs = []
+        for imported in import_results(name, [path], results):
+            runs.append(imported.run)
     except BadOption as error:
         raise BadRun(
             path,
@@ -303,6 +314,7 @@ def _write(
     stem = slugged(run.name)
     for there in results.glob(f"{stem}-*-{name}"):
         return RunFolder.open(there), {}
+
     try:
         day = datetime.fromisoformat(created)
     except ValueError:
@@ -431,7 +443,10 @@ class _Writer:
             events.clear()
 
         for trial in self._run.trials:
-            lines = [self._codec.line(event, checksum=False) for event in self._events(trial)]
+            lines = []
+            for event in self._events(trial):
+                lines.append(self._codec.line(event, checksum=False))
+
             size = sum(map(len, lines))
             if size > LONGEST_LINE and max(map(len, lines)) > LONGEST_LINE:
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
@@ -457,6 +472,7 @@ class _Writer:
                 read_values = _Values()
                 for condition in stated.conditions:
                     read_values.merge(self._values.get((condition, scorer, metric), _Values()))
+
                 read_mean = read_values.total / max(read_values.number, 1)
                 if read_values.number and abs(read_mean - mean) > _ROUNDED:
                     was_read = formats.brief(read_mean)
@@ -486,9 +502,13 @@ class _Writer:
         """The content of run.json, once every trial is read."""
         run = self._run
         conditions = tuple(self._conditions.values())
-        models = {of_condition.model for of_condition in run.conditions.values()}
+        models = set()
+        for of_condition in run.conditions.values():
+            models.add(of_condition.model)
+
         for text in self.missing:
             self._findings.note(text)
+
         notes = [*self._findings.notes]
         for kind, text, count, _ in self._findings:
             if count > 1:

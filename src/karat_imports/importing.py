@@ -127,10 +127,10 @@ def import_results(
     runs = []
     for result in import_runs(kind, paths, results, options=options, cluster=cluster):
         plan = result.run.info.plan
-        findings = [
-            Finding(kind=fate, what=text, count=count, places=at)
-            for fate, text, count, at in result.findings
-        ]
+        findings = []
+        for fate, text, count, at in result.findings:
+            findings.append(Finding(kind=fate, what=text, count=count, places=at))
+
         runs.append(
             ImportedResult(
                 run=result.run.info.run,

@@ -53,6 +53,16 @@ def test_golden_answers_that_are_labels_or_instructions_are_named(values, start)
     assert (found[0].startswith(start), len(found)) == (True, 1) if start else found == []
 
 
+def test_labels_that_are_put_into_one_text_are_named():
+    values = ["Clean", "Typo", "Typo,Spam", "Spam", "Clean", "Spam,Typo", "Clean", "Spam", "Typo", "Clean"]
+    roles = {"question": ["q"], "golden": ["g"]}
+    words = [f"What is wrong with text {number}?" for number in range(20)]
+    doubt = "4 golden answers put several labels into one text, such as 'Typo,Spam': only the same labels in the same "
+    found = [text for text in said(roles, q=words, g=values, rows=20) if "put several labels" in text]
+    assert found == [f"{doubt}order are right"]
+    assert not any("put several" in text for text in said(roles, q=words, g=["Yes, it is", "No", "It is"], rows=20))
+
+
 def test_yes_and_no_answer_questions_that_ask_for_them_and_labels_are_fine_if_agents_answer_with_them():
     assert golden(["yes", "no", "no"]) == []
     told = ["Tell me of the refund", "Describe the office", "Explain the price"]

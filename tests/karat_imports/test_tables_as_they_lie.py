@@ -139,7 +139,7 @@ def test_a_direction_by_name_that_the_other_scores_contradict_is_doubted(tmp_pat
 
 
 def of_two_systems(**scores: float) -> list[dict[str, object]]:
-    rows = []
+    rows: list[dict[str, object]] = []
     for n in range(6):
         for system in ("a", "b"):
             held = {name: n * worth for name, worth in scores.items()}

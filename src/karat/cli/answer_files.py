@@ -141,6 +141,7 @@ def score_answers(
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
+
         loaded = Loaded(dataset=dataset, agents=((experiment.agent, as_agent(agent)),))
         run = run_experiment(
             experiment, results=results, status=status, handle_signals=True, loaded=loaded
@@ -315,7 +316,9 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
     """
     mapped = mapped_columns(answers.columns, option=None)
     keys_set = {setting.partition("=")[0] for setting in answers.settings}
-    columns, settings, said = answers.columns, answers.settings, answers.answer
+    columns = answers.columns
+    settings = answers.settings
+    said = answers.answer
     if not said and "answer_key" not in mapped and "agent.answer_key" not in keys_set:
         said = answer_columns(file, named=mapped.values())
     if not {"agent.id_key", "dataset.id_key"} & keys_set and "id_key" not in mapped:
@@ -329,6 +332,7 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
         _set(keys, [setting for setting in settings if setting.startswith("dataset.")])
         with aside():
             samples = Experiment(**keys).load_dataset().samples
+
         join = joined_by_id(file, samples)
         if join is not None:
             columns = (*columns, f"id={join.answers}")
@@ -392,7 +396,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     Columns without an option are found by their names, and the choice is printed. Raises BadOption
     if one is missing, named twice, or not certain.
     """
-    file, columns = rows.path, columns_of(rows.all)
+    file = rows.path
+    columns = columns_of(rows.all)
     named: dict[Role, tuple[str, ...]] = {}
     options: dict[Role, str | tuple[str, ...] | None] = {
         "question": answers.question,
@@ -418,7 +423,10 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         choices = _choices(file, columns, result)
         open_roles = []
         for role in _NEEDED:
-            different = {reading.roles.get(role, ()) for reading in result.readings}
+            different = set()
+            for reading in result.readings:
+                different.add(reading.roles.get(role, ()))
+
             if role not in named and len(different) != 1:
                 open_roles.append(role)
 
@@ -476,6 +484,7 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
                 pattern = pattern_of(paths, columns)
                 paths = paths if pattern is None else (pattern,)
             flags += [f"--{role} {quote(path)}" for path in paths]
+
         if flags:
             lines.append(f"  {' '.join(flags)}")
 
@@ -499,7 +508,10 @@ def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
     if whole is rows.read:
         return
     result = assign(columns_of(row for _, row in whole.rows), door="results", file=rows.path.name)
-    readings = [result] if isinstance(result, Reading) else [*result.readings[:1]]
+    if isinstance(result, Reading):
+        readings = [result]
+    else:
+        readings = [*result.readings[:1]]
     used = {
         path for reading in readings for role in _NEEDED for path in reading.roles.get(role, ())
     }
@@ -552,7 +564,11 @@ _NEEDED: Mapping[Role, str] = {
 def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:
     """Options for the dataset and for the replaying agent, from the named columns."""
     named = {"question_key": answers.question, "answer_key": answers.golden}
-    dataset: JsonObject = {key: column for key, column in named.items() if column is not None}
+    dataset: JsonObject = {}
+    for key, column in named.items():
+        if column is not None:
+            dataset[key] = column
+
     if not answers.answer:
         return dataset, {}
     return dataset, {
@@ -726,6 +742,7 @@ def report_faults(
     )
     for line, faults in listed:
         output.say(f"  {line}", *(f"    {fault}" for fault in faults))
+
     output.say(*([f"  {census.hint}"] if census.hint else []))
     output.say("  The rest is scored. With --strict, nothing is.")
     return [f"the file of answers: {line}" for line in census.lines]

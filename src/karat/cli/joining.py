@@ -12,7 +12,7 @@ import msgspec
 from karat import kinds
 from karat.documents.answers import key_of
 from karat.documents.columns import Column, Row, cell, columns_of
-from karat.documents.names import meanings
+from karat.documents.names import roles_of
 from karat.documents.roles import Reading, Undecided, assign
 from karat.errors import BadOption
 from karat.formats import count, plural, some_of
@@ -140,7 +140,7 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
 
 
 def _is_id(name: str) -> bool:
-    return any(meaning.role == "id" for meaning in meanings(name))
+    return "id" in roles_of(name)
 
 
 def _check_questions(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
-from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken
+from karat.documents.candidates import AGENTS_IN_RESULTS, Candidates, Roles, Taken, each
 from karat.documents.names import (
     DECIDED,
     Meaning,
@@ -13,7 +14,7 @@ from karat.documents.names import (
     is_gold,
     joined,
     last_part,
-    meanings,
+    roles_of,
     word_set,
     words_of,
 )
@@ -52,7 +53,11 @@ _IDS = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
 
 
 def answers_in_results(
-    file: Candidates, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+    file: Candidates,
+    exact: list[str],
+    agents: list[str],
+    weak: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     """What may be golden answer and agent's answer in a file of results, the likeliest first.
 
@@ -68,7 +73,7 @@ def answers_in_results(
     part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])
     if not part_of_both and (not exact or "." in exact[0]):  # an object as golden answer
         exact = [path for path in file.strong("golden") if "." not in path] or exact[:1]
-    goldens: list[Taken] = [{"golden": (path,)} for path in exact] or [{}]
+    goldens = each("golden", exact) or [{}]
     if "golden" in file.named:
         goldens = [{}]
     may_be_golden = not exact and "golden" not in file.named
@@ -104,6 +109,7 @@ def answers_in_results(
     if not shapes.get("score") and decided and not exact_names:
         said = [*decided, *said]
         file.unsure = True
+
     if not said:
         said = [(path,) for path in weak if joined(path) in _MADE]
         if said and not file.strong("question"):
@@ -125,10 +131,18 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
         if len(option.get("answer", ())) == 1:
             single += [path for path in option["answer"] if path not in single]
 
-    texts = [path for path in file.free if file.free[path].is_text or file.free[path].numbers]
+    texts = []
+    for path in file.free:
+        if file.free[path].is_text or file.free[path].numbers:
+            texts.append(path)
+
     numbered = []
     for path in texts:
-        strong = {meaning.role for meaning in file.meanings[path] if not meaning.weak}
+        strong = set()
+        for meaning in file.meanings[path]:
+            if not meaning.weak:
+                strong.add(meaning.role)
+
         if re.search(r"\d$", path) and not strong - {"answer"}:
             numbered.append(path)
 
@@ -139,6 +153,7 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
         systems = {path: words_of(path) for path in alike}
         if any(belongs_to(path, systems) is None for path in shapes.get("score", ())):
             return options  # a score of the row judges one of them
+
     if not alike or not single:
         return options
     return [{**options[0], "answer": tuple(alike)}, *options]
@@ -158,10 +173,10 @@ def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
         return []
     file.unsure = True
     first, second = pairs[0]
-    options: list[Taken] = [
-        {"golden": (golden,), "answer": (answer,)}
-        for golden, answer in ((first, second), (second, first))
-    ]
+    options: list[Taken] = []
+    for golden, answer in ((first, second), (second, first)):
+        options.append({"golden": (golden,), "answer": (answer,)})
+
     decided = []
     for taken in options:
         if joined(taken["answer"][0]) in DECIDED:
@@ -184,7 +199,10 @@ def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
 
     paired = {answer for _, answer in file.pairs}
     if not {"golden", "answer"} & {*file.named}:
-        options += [{"answer": (path,)} for path in agents if path not in paired]
+        for path in agents:
+            if path not in paired:
+                options.append({"answer": (path,)})
+
     return options
 
 
@@ -200,7 +218,11 @@ def _paired_parts(file: Candidates) -> list[Taken]:
     """Parts of one name in an object of what is right and in one of what the agent said."""
     objects = {}
     for role in ("golden", "answer"):
-        found = [path for path in file.strong(role) if file.free[path].objects]
+        found = []
+        for path in file.strong(role):
+            if file.free[path].objects:
+                found.append(path)
+
         if len(found) != 1:
             return []
         objects[role] = found[0]
@@ -216,14 +238,17 @@ def _paired_parts(file: Candidates) -> list[Taken]:
 
 
 def _without_answer(
-    file: Candidates, goldens: list[Taken], exact: list[str], shapes: Roles
+    file: Candidates,
+    goldens: list[Taken],
+    exact: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     """Where no name is the agent's answer: scores are enough; else what there is, to ask."""
-    of_others = {path for paths in shapes.values() for path in paths}
+    of_others = {*chain.from_iterable(shapes.values())}
     if shapes.get("messages"):
         return goldens
     others = [path for path in file.free if path not in of_others]
-    may_answer = {meaning.role for path in others for meaning in meanings(path)} & {"golden"}
+    may_answer = roles_of(*others) & {"golden"}
     if len(others) == 1 and may_answer and file.holds_answer(others[0]) and shapes.get("id"):
         file.unsure = others[0] in exact or joined(others[0]) in _ASKED_ALONE
         return [{"answer": (others[0],)}]
@@ -240,7 +265,11 @@ def _without_answer(
         ):
             answers.append(path)
 
-    labels = [path for path in answers if joined(path) in ("label", "labels")]
+    labels = []
+    for path in answers:
+        if joined(path) in ("label", "labels"):
+            labels.append(path)
+
     if len(labels) == 1 and len(answers) > 1:
         rest = [path for path in answers if path not in labels]
         return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
@@ -253,7 +282,7 @@ def _without_answer(
         if of_agent and 2 * column.objects > column.filled:
             wholes.append(path)
 
-    return [{"answer": (path,)} for path in (*wholes, *answers)]
+    return each("answer", (*wholes, *answers))
 
 
 def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:
@@ -303,7 +332,10 @@ def _are_labels(file: Candidates, paths: Sequence[str], others: Sequence[str]) -
 
 
 def _said(
-    file: Candidates, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
+    file: Candidates,
+    agents: Sequence[str],
+    weak: Sequence[str],
+    goldens: Sequence[str],
 ) -> list[tuple[str, ...]]:
     """What may be the agent's answer: several columns together if each is a system's."""
     candidates = []
@@ -311,6 +343,7 @@ def _said(
         right = Meaning("golden") in file.meanings[path]
         if file.holds_answer(path) and not holds_scores(path) and not right:
             candidates.append(path)
+
     systems = systems_in(file.free, candidates)
     # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's
     others = {path for path in agents if file.holds_answer(path)} - {*systems}
@@ -335,7 +368,8 @@ def _said(
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:
         classes = same_classes(
-            {path: file.free[path] for path in (*candidates, *goldens)}, goldens[0]
+            {path: file.free[path] for path in (*candidates, *goldens)},
+            goldens[0],
         )
         return [tuple(classes)] if classes else []
 

@@ -20,7 +20,7 @@ from karat.documents.names import (
     Role,
     last_part,
     may_be_factor,
-    meanings,
+    roles_of,
     with_role,
     word_set,
     words_of,
@@ -43,6 +43,7 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
     folded: dict[str, str] = {}
     for column in columns:
         folded.setdefault(re.sub(r"[\s-]+", "_", column.strip()).casefold(), column)
+
     return [folded[name] for name in names if name in folded]
 
 
@@ -54,7 +55,7 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
     asked_or_said = ("question", "golden", "answer")
     others = set()
     for name in columns:
-        roles = {meaning.role for meaning in meanings(name)}
+        roles = roles_of(name)
         if role in asked_or_said and role not in roles and roles & {*asked_or_said}:
             others.add(name)
 
@@ -80,7 +81,11 @@ def _text(value: object) -> str:
 
 
 def sample_columns(
-    table: Iterable[Batch], *, question: str, golden: str | None, id_column: str | None
+    table: Iterable[Batch],
+    *,
+    question: str,
+    golden: str | None,
+    id_column: str | None,
 ) -> tuple[list[str], bool]:
     """The columns in which rows of one question agree: its id, else its text and golden answer; and
     whether several rows may agree in them.
@@ -139,6 +144,7 @@ def whole_id(table: Table, name: str, *, golden: str | None, used: Collection[st
         for batch in table:
             values.update(filter(None, batch.texts(column)))
             whole.update(batch.keys([column, name]))
+
         each_has_several_ids = whole.different() >= 2 * values.different()
         _, still_several = _of_ids(table, [name, column], golden)
         if each_has_several_ids and not still_several:
@@ -201,6 +207,7 @@ def failing_status(columns: Mapping[str, Column]) -> str | None:
     for path, column in columns.items():
         if is_status(path) and any(map(says_not_run, column.values)):
             return path
+
     return None
 
 

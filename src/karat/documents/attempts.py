@@ -41,7 +41,11 @@ class Attempts:
         return True
 
     def _superfluous(self) -> Counter[Hashable]:
-        sizes = {size for group, size in self._answered.items() if group not in self._failed}
+        sizes = set()
+        for group, size in self._answered.items():
+            if group not in self._failed:
+                sizes.add(size)
+
         found = Counter[Hashable]()
         if len(sizes) != 1:
             return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Literal
 
@@ -18,6 +18,8 @@ from karat.documents.names import (
     meanings,
     names_persons,
     repeats,
+    roles_of,
+    sure_roles,
     with_role,
     word_set,
     words_of,
@@ -73,6 +75,15 @@ AGENTS_IN_RESULTS = word_set(
 TEXTS_OF_ANSWERS = AGENTS_IN_RESULTS | word_set("text content message value")
 
 
+def each(role: Role, paths: Iterable[str]) -> list[Taken]:
+    """Each column alone in a role, to choose from."""
+    found: list[Taken] = []
+    for path in paths:
+        found.append({role: (path,)})
+
+    return found
+
+
 class Candidates:
     """The columns of one file, and what their names may mean.
 
@@ -103,12 +114,12 @@ class Candidates:
             among = column.rows if parent is None else parent.objects
             given = False  # inside a question or a golden answer
             for above in path.split(".")[:-1]:
-                roles = {meaning.role for meaning in meanings(above)} & {"question", "golden"}
+                roles = roles_of(above) & {"question", "golden"}
                 given = given or bool(roles) or joined(above) in _GIVEN
 
             needed = _HALF * among
             if door == "results":  # what failed has no answer, what went well no error
-                needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
+                needed = 0 if roles_of(path) & _RARE else _TENTH * among
             elif Meaning("criterion") in meanings(path):
                 needed = 0  # each question may have another rule
 
@@ -126,6 +137,7 @@ class Candidates:
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
                 self.meanings[path] = ()
+
         if door == "results" and self._compares_prompts():
             for path in self.free:
                 if "prompt" in words_of(last_part(path)):
@@ -220,7 +232,11 @@ class Candidates:
 
         outer = {*outermost(right[rest] for rest in right if rest in done)}
         both = [rest for rest in right if right[rest] in outer]
-        others = {path for path in self.strong("answer") if self.holds_answer(path)}
+        others = set()
+        for path in self.strong("answer"):
+            if self.holds_answer(path):
+                others.add(path)
+
         others -= {path for rest in both for path in (right[rest], done[rest])}
         # what was read from an answer in words is the answer to compare
         read = [rest for rest in both if words_of(done[rest])[0] in _READ]
@@ -251,7 +267,7 @@ class Candidates:
             parents = path.split(".")[:-1]
             if not self.holds_answer(path):
                 continue
-            roles = {meaning.role for parent in parents for meaning in meanings(parent)}
+            roles = roles_of(*parents)
             if role == "answer" and is_in_answer(path) and joined(path) in TEXTS_OF_ANSWERS:
                 found.append(path)
                 continue
@@ -279,7 +295,11 @@ class Candidates:
             roles = (*roles, "condition")
         found = []
         for path, column in self.free.items():
-            kinds = {meaning.role for meaning in self.meanings[path] if not meaning.weak}
+            kinds = set()
+            for meaning in self.meanings[path]:
+                if not meaning.weak:
+                    kinds.add(meaning.role)
+
             if path == "description" and not column.is_constant:
                 kinds -= {"metadata"}
             deep = path.count(".") > 1 or (
@@ -304,8 +324,7 @@ class Candidates:
 def is_in_answer(path: str) -> bool:
     """Whether a column is inside an object that is the agent's answer in files of results."""
     for parent in path.split(".")[:-1]:
-        strong = any(found.role == "answer" and not found.weak for found in meanings(parent))
-        if strong or joined(parent) in AGENTS_IN_RESULTS:
+        if "answer" in sure_roles(parent) or joined(parent) in AGENTS_IN_RESULTS:
             return True
 
     return False

@@ -20,8 +20,8 @@ from karat.documents.names import (
     ends_with_reply,
     joined,
     last_part,
-    side_of,
     speaker_and_text,
+    whose,
     word_set,
     words_of,
 )
@@ -172,7 +172,11 @@ def reply_of(value: object) -> Golden | None:
 
 
 def question(
-    row: Row, paths: Sequence[str], *, golden: str | None = None, named: bool = False
+    row: Row,
+    paths: Sequence[str],
+    *,
+    golden: str | None = None,
+    named: bool = False,
 ) -> str | None:
     """The question of a row: the texts of its columns, in order, parted by an empty line.
 
@@ -188,6 +192,7 @@ def question(
             listed = parsed(value)
             if isinstance(listed, list) and listed and all(map(speaker_and_text, listed)):
                 value = listed
+
         if path == golden:
             value = without_reply(value)
         for part in _parts(value):
@@ -205,6 +210,7 @@ def _parts(value: object) -> list[object]:
     found: list[object] = []
     for part in value:
         found += _parts(part)
+
     return found
 
 
@@ -243,7 +249,11 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
         return _options_of_object(value)
     if isinstance(value, str):
         for mark in ("\n", "|", ";", ","):
-            parts = [part.strip() for part in value.split(mark) if part.strip()]
+            parts = []
+            for part in value.split(mark):
+                if part.strip():
+                    parts.append(part.strip())
+
             if len(parts) > 1:
                 return _unlabelled(parts)
 
@@ -303,7 +313,8 @@ def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | N
     if right is None or not texts:
         return None
     mixed = sorted(
-        {right, *texts}, key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest()
+        {right, *texts},
+        key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest(),
     )
     return _lettered(mixed)
 
@@ -455,13 +466,18 @@ def texts_in(value: object) -> list[str]:
         value = listed
         if isinstance(listed, str):
             value = [part.strip() for part in listed.split("|")]
+
     if not isinstance(value, list):
         return []
     return [text_of(part) for part in value if not is_empty(part)]
 
 
 def golden(
-    value: object, *, path: str, several: Several | None, whole: bool = False
+    value: object,
+    *,
+    path: str,
+    several: Several | None,
+    whole: bool = False,
 ) -> Golden | None:
     """The golden answer of a cell; None: it holds none.
 
@@ -487,6 +503,7 @@ def golden(
                 written = text_of(part) if key is None else as_text(part[key])
             else:
                 written = as_text(part)
+
             if written is not None:
                 texts.append(written)
 
@@ -499,11 +516,12 @@ def golden(
         if len(texts) > 1 and (several == "any" or means_any(path) or of_object):
             kept = tuple(dict.fromkeys(texts))
             return Golden(kept[0], kept)
+
         if len(texts) > 1:
             raise Unread("is a list, and its name does not say whether any or all of it is right")
         value = texts[0]
 
-    if isinstance(value, list) and len(value) == 1 and _is_of_assistant(value[0]):
+    if isinstance(value, list) and len(value) == 1 and whose(value[0]) == "assistant":
         value = dialogue(value).partition(": ")[2]
     if whole and isinstance(value, Mapping):
         text: str | None = text_of(value)
@@ -531,18 +549,15 @@ def text_key(part: Mapping[str, Any]) -> str | None:
 def parts_of(texts: Sequence[str]) -> str | None:
     """What parts each of some texts into codes or terms, such as a comma; None: nothing does."""
     for mark in ("\n", "|", ";", ","):
-        parts = [part.strip() for text in texts for part in text.split(mark)]
+        parts = []
+        for text in texts:
+            for part in text.split(mark):
+                parts.append(part.strip())
+
         if len(parts) > len(texts) and all(map(_TERM.fullmatch, filter(None, parts))):
             return mark
 
     return None
-
-
-def _is_of_assistant(message: object) -> bool:
-    keys = speaker_and_text(message)
-    if keys is None or not isinstance(message, dict):
-        return False
-    return side_of(message[keys[0]]) == "assistant"
 
 
 def holds_texts(value: object) -> bool:
@@ -577,7 +592,10 @@ def _unpacked(value: object, path: str, several: Several | None = None) -> objec
             return listed if simple else value
 
     if isinstance(value, Mapping):
-        lower = {str(key).lower(): below for key, below in value.items()}
+        lower = {}
+        for key, below in value.items():
+            lower[str(key).lower()] = below
+
         if isinstance(lower.get("text"), list):
             return lower["text"]
         if isinstance(lower.get("value"), str):

@@ -74,7 +74,11 @@ def sides_of(people: Sequence[str]) -> dict[str, str]:
     If there are two speakers and one is the assistant, the other is the user; if one is called
     user, the other is the assistant.
     """
-    sides: dict[str, str] = {name: side for name in people if (side := side_of(name)) is not None}
+    sides: dict[str, str] = {}
+    for name in people:
+        if (side := side_of(name)) is not None:
+            sides[name] = side
+
     unknown = []
     for name in people:
         if name not in sides:
@@ -105,8 +109,12 @@ def of_people(speakers: Mapping[str, int]) -> str:
             f"holds {held}, and nothing says who speaks; if two speak by turns, who answers: "
             f"`karat import chats FILE --set 'agent={BY_TURNS[1]}'` (the first is {BY_TURNS[0]})"
         )
+
     most_first = sorted(speakers.items(), key=lambda item: -item[1])
-    named = [f"'{clean(name)}' ({count(number)})" for name, number in most_first]
+    named = []
+    for name, number in most_first:
+        named.append(f"'{clean(name)}' ({count(number)})")
+
     return (
         f"holds {held} of {count(len(named))} people, none of them an assistant by name: "
         f"{some_of(named, most=6)}; only if one is the agent, say so: "

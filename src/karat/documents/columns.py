@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any
 
@@ -282,6 +282,16 @@ def cell(row: Row, path: str) -> Any:
     return value
 
 
+def without(row: Row, keys: Container[str | None]) -> dict[str, Any]:
+    """What a row holds under other keys than these."""
+    kept = {}
+    for key, value in row.items():
+        if key not in keys:
+            kept[key] = value
+
+    return kept
+
+
 def _objects_in(values: Iterable[object]) -> Iterator[Row]:
     """The objects in a list, also in lists inside it."""
     for value in values:
@@ -302,6 +312,7 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
         found = {}
         for at, row in enumerate(looked_at):
             found[at] = cell(row, path)
+
         if path not in cells and any(not is_empty(value) for value in found.values()):
             cells[path] = found
 
@@ -309,12 +320,14 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
     for path, values in cells.items():
         columns[path] = Column(path, rows=len(looked_at))
         columns[path].add(values.values())
+
     _find_compared(columns, cells)
     return columns
 
 
 def _find_compared(
-    columns: Mapping[str, Column], cells: Mapping[str, Mapping[int, object]]
+    columns: Mapping[str, Column],
+    cells: Mapping[str, Mapping[int, object]],
 ) -> None:
     """Finds the columns that say whether two others are equal, as a grade does of labels."""
     labels = []
@@ -328,7 +341,10 @@ def _find_compared(
     for path, column in columns.items():
         if not column.is_yes_or_no:
             continue
-        verdicts = [score_in(cells[path].get(row)) for row in range(columns[path].rows)]
+        verdicts = []
+        for row in range(columns[path].rows):
+            verdicts.append(score_in(cells[path].get(row)))
+
         if min(verdicts.count(0.0), verdicts.count(1.0)) < _FEWEST_VERDICTS or None in verdicts:
             continue
         for first, second in combinations(labels, 2):

@@ -162,7 +162,8 @@ class CsvRows:
             return
         for numbers, table in self._cells:
             there = slice(
-                bisect_left(numbers, self._lines.start), bisect_left(numbers, self._lines.stop)
+                bisect_left(numbers, self._lines.start),
+                bisect_left(numbers, self._lines.stop),
             )
             lines, rows = numbers[there], table[there]
             if not self._unfit.isdisjoint(lines):
@@ -175,7 +176,9 @@ class CsvRows:
                     columns: dict[str, Sequence[str]] = {self.header[0]: joined}
                 else:
                     columns = dict(zip(self.header, zip(*rows, strict=True), strict=True))
+
                 yield Batch(lines, columns=columns)
+
             if numbers[-1] >= self._lines[-1]:  # a fault says what follows
                 return
 
@@ -309,6 +312,7 @@ class _Scan:
             start = 1
             if len(table) == 1:
                 return 1
+
         above = titles(table[start:])
         start += len(above)
         self._rows.notes += above_the_header(above)
@@ -376,7 +380,12 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
 
 def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
     """A note on what titles say; empty: there are none."""
-    texts = [str(cell) for cells in lines for cell in cells if cell]
+    texts = []
+    for cells in lines:
+        for cell in cells:
+            if cell:
+                texts.append(str(cell))
+
     return [f"left out above the header: {some_of(texts)}"] if texts else []
 
 

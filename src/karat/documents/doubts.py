@@ -62,7 +62,8 @@ _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _FOLLOWS = re.compile(
-    r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮", re.IGNORECASE
+    r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮",
+    re.IGNORECASE,
 )
 _PROPERTIES = word_set(
     """distance length len tokens count position rank entropy size words chars characters lines
@@ -159,6 +160,7 @@ def _labels(seen: Seen) -> Iterator[str]:
     worded = 0  # questions of several words, or of a script without spaces
     for text in asked:
         worded += len(text.split()) > 2 or (len(text) > 5 and not text.isascii())
+
     in_words = not asked or worded > _MANY * len(asked)
     if 2 * len(different & answers) >= len(different) or not in_words:
         return  # agents answer with these
@@ -198,6 +200,23 @@ def _among_others(seen: Seen) -> Iterator[str]:
                 )
 
 
+def _joined_labels(seen: Seen) -> Iterator[str]:
+    """Golden answers of several labels in one text, of which each stands alone in other rows."""
+    texts = seen.filled("golden")
+    alone = {text for text in texts if "," not in text}
+    joined = []
+    for text in texts:
+        parts = [part.strip() for part in text.split(",")]
+        if len(parts) > 1 and alone.issuperset(parts):
+            joined.append(text)
+
+    if len(joined) > 1 and len(alone) < len(texts) / 4:
+        yield (
+            f"{plural(len(joined), 'golden answer')} put several labels into one text, such as "
+            f"'{excerpt(joined[0], _SHOWN)}': only the same labels in the same order are right"
+        )
+
+
 def _instructions(seen: Seen) -> Iterator[str]:
     """Golden answers that tell how to judge an answer."""
     texts = seen.filled("golden")
@@ -229,7 +248,10 @@ def _summaries(seen: Seen) -> Iterator[str]:
     """A last row that sums up the others."""
     for column in [*seen.all("question")[:1], *seen.all("id")[:1]]:
         texts = seen.texts(column.path)
-        beside = [one for role in ("golden", "answer") for one in seen.all(role)]
+        beside = []
+        for role in ("golden", "answer"):
+            beside += seen.all(role)
+
         others = []
         for one in beside:
             if one.path != column.path:
@@ -248,8 +270,16 @@ def _lists(seen: Seen) -> Iterator[str]:
         if not column.lists:
             continue
         values = [cell(row, column.path) for row in seen.rows]
-        lists = [value for value in values if isinstance(value, list) and len(value) > 1]
-        at_once = [value for value in lists if not are_messages(value)]
+        lists = []
+        for value in values:
+            if isinstance(value, list) and len(value) > 1:
+                lists.append(value)
+
+        at_once = []
+        for value in lists:
+            if not are_messages(value):
+                at_once.append(value)
+
         if at_once:
             rows = plural(len(at_once), "row")
             yield (
@@ -266,9 +296,16 @@ def _follow_ups(seen: Seen) -> Iterator[str]:
             continue
         texts = seen.texts(path)
         if _FOLLOWS.search(path.replace("_", " ")):
-            follows = [text for text in texts if text.casefold() in ("true", "yes", "1")]
+            follows = []
+            for text in texts:
+                if text.casefold() in ("true", "yes", "1"):
+                    follows.append(text)
         else:
-            follows = [text for text in texts if _FOLLOWS.search(text) and len(text) <= _SHORT]
+            follows = []
+            for text in texts:
+                if _FOLLOWS.search(text) and len(text) <= _SHORT:
+                    follows.append(text)
+
         if 0 < len(follows) < column.rows:
             yield (
                 f"'{path}' is {excerpt(follows[0], _SHOWN)} in {len(follows)} of {column.rows} "
@@ -319,7 +356,11 @@ def _errors(seen: Seen) -> Iterator[str]:
             )
 
         length = max(map(len, texts))
-        cut = {text for text in texts if len(text) == length and text[-1] not in _ENDS}
+        cut = set()
+        for text in texts:
+            if len(text) == length and text[-1] not in _ENDS:
+                cut.add(text)
+
         if length >= _CUT_FROM and len(cut) >= max(3, _TENTH * len({*texts})):
             yield (
                 f"{len(cut)} answers in '{column.path}' end after {length} characters: they seem "
@@ -364,7 +405,11 @@ def _properties(seen: Seen) -> Iterator[str]:
 
     for path, own in numbers_of.items():
         others = [numbers for other, numbers in numbers_of.items() if other != path]
-        rows = [row for row in zip(own, *others, strict=True) if None not in row]
+        rows = []
+        for row in zip(own, *others, strict=True):
+            if None not in row:
+                rows.append(row)
+
         named = {*words_of(last_part(path))} & (_AVERAGED | _OF_ALL)
         if not named or len(others) < 2 or len(rows) < _FEWEST:
             continue
@@ -377,6 +422,7 @@ def _properties(seen: Seen) -> Iterator[str]:
             (value,) = column.values
             shown = excerpt(value, _SHOWN)
             yield f"'{column.path}' is {shown} in every row, so it tells no answers apart"
+
         numbers = []
         for number in map(number_in, column.values):
             if number is not None:
@@ -415,6 +461,7 @@ def turned_round(seen: Seen, lower: Mapping[str, str]) -> dict[str, str]:
                 if one is not None and value is not None:
                     xs.append(one)
                     ys.append(value)
+
             if len(xs) < 2 * _FEWEST or len({*xs}) < 2 or len({*ys}) < 2:
                 continue
             all_of_them += 1
@@ -453,7 +500,11 @@ def marker_in(column: Column) -> tuple[float, bool] | None:
     """The number in a column of scores that seems to mean that there is none, such as -1 or 999,
     and whether no score of this scale can be it. None: there is no such number.
     """
-    numbers = {number for number in map(number_in, column.values) if number is not None}
+    numbers = set()
+    for number in map(number_in, column.values):
+        if number is not None:
+            numbers.add(number)
+
     for marker, most in _BELOW.items():
         others = numbers - {marker}
         if marker not in numbers or not others or min(others) < 0 or max(others) > most:
@@ -471,7 +522,7 @@ def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:
 
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
-    "golden": (_among_others, _labels, _instructions, _absent),
+    "golden": (_among_others, _labels, _joined_labels, _instructions, _absent),
     "question": (_codes, _follow_ups, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),

@@ -82,7 +82,10 @@ def _shared_value(empty: list[Row], filled: list[Row]) -> str:
     if not found:
         return ""
     name = min(found, key=lambda name: len(found[name]))
-    listed = [f"{excerpt(text, _SHOWN)} ({number})" for text, number in found[name].items()]
+    listed = []
+    for text, number in found[name].items():
+        listed.append(f"{excerpt(text, _SHOWN)} ({number})")
+
     return f": all those whose '{name}' is {some_of(listed)}, and no other"
 
 
@@ -91,6 +94,7 @@ def _held_instead(empty: list[Row], filled: list[Row]) -> str:
     counts: Counter[str] = Counter()
     for row in empty:
         counts.update(name for name, value in row.items() if not is_empty(value))
+
     for row in filled:
         for name, value in row.items():
             if not is_empty(value):

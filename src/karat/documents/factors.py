@@ -34,7 +34,11 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def factors_in(
-    table: Table, ids: Sequence[str], conditions: Sequence[str], *, used: Collection[str]
+    table: Table,
+    ids: Sequence[str],
+    conditions: Sequence[str],
+    *,
+    used: Collection[str],
 ) -> tuple[Factor, ...]:
     """The columns whose few values nearly each question has equally often.
 
@@ -78,6 +82,7 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
     sizes = Counter[int]()
     for batch in table:
         sizes.update(map(hash, batch.keys(columns)))
+
     ((size, number),) = Counter(sizes.values()).most_common(1) or [(0, 0)]
     if len(sizes) == 1 or size < 2 or number < _NEARLY_ALL * len(sizes):
         return None
@@ -191,6 +196,7 @@ def _usual_rows(table: Table, groups: Sequence[str]) -> int:
     rows = Tally()
     for batch in table:
         rows.update(key for key in batch.keys(groups) if key[0])
+
     if rows.different() == len(rows):
         return min(len(rows), 1)
     return rows.usual()

@@ -11,6 +11,7 @@ from karat.documents.candidates import (
     Candidates,
     Roles,
     Taken,
+    each,
     is_in_answer,
 )
 from karat.documents.columns import outermost
@@ -22,6 +23,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    sure_roles,
     word_set,
     words_of,
 )
@@ -73,7 +75,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         chats = file.columns[path]
         if 2 * chats.replies <= chats.messages:
             continue  # they do not end with the assistant's reply
-        others: list[Taken] = [{"golden": (path,)} for path in weak]
+        others = each("golden", weak)
         sure = not others and "criterion" not in shapes
         # examples of one question and its wanted reply, and no log
         logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
@@ -84,12 +86,16 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     options = _in_dataset(file, exact, agents, weak, shapes)
     if exact:
         return options
-    sparse: list[Taken] = [{"golden": (path,)} for path in file.sparse("golden")]
+    sparse = each("golden", file.sparse("golden"))
     return sparse + options
 
 
 def _in_dataset(
-    file: Candidates, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+    file: Candidates,
+    exact: list[str],
+    agents: list[str],
+    weak: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     criteria = shapes.get("criterion", ())
     bare = [path for path in weak if joined(path) in BARE_ANSWER]
@@ -102,12 +108,18 @@ def _in_dataset(
         graded = any("score" in words_of(path) for path in criteria)
         several = [path for path in criteria if not _is_stated(path)]
         if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
-            documents = [path for path in several if names_documents(path)]
+            documents = []
+            for path in several:
+                if names_documents(path):
+                    documents.append(path)
+
             retrieved: list[Taken] = []
             for path in documents:
                 rules = tuple(other for other in criteria if other != path)
                 retrieved.append({"golden": (path,), "criterion": rules})
+
             return [sure, *retrieved, {"criterion": (golden, *criteria)}]
+
         if _describes_answers(file, golden):
             return [{"criterion": (golden, *criteria)}, sure]
         attack = any(joined(path) == "goal" for path in file.free)
@@ -133,7 +145,7 @@ def _in_dataset(
         return _of_one_weak(file, weak[0], shapes)
     if weak:
         ordered = [*bare, *(path for path in weak if path not in bare)]
-        return [{"golden": (path,)} for path in ordered]
+        return each("golden", ordered)
 
     return _by_criteria(file, criteria)
 
@@ -142,8 +154,14 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
     """Where several columns are golden answers by name, those inside one object perhaps: each is
     one, or a criterion by its type; so is the object, which comes before its parts.
     """
-    typed = [path for path in exact if _type_alone(path) is not None]
-    plain = [path for path in exact if path not in typed]
+    typed, plain = [], []
+    for path in exact:
+        kind = criterion_type(f"expect.{last_part(path)}")
+        if kind is not None and "." in path:  # such as the tools of what is right
+            typed.append(path)
+        else:
+            plain.append(path)
+
     plain.sort(key=lambda path: file.columns[path].is_numeric)
     around = set()  # the outermost object that is a golden answer by its name
     for path in exact:
@@ -159,11 +177,13 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
     if len(plain) - len(listed) == 1 and listed:  # one of the texts in a list must be there, too
         (text,) = {*plain} - {*listed}
         options.append({"golden": (text,), "criterion": (*listed, *criteria)})
+
     options += [{"criterion": (path, *criteria)} for path in typed]
     for above in whole:
         outside = [path for path in criteria if not path.startswith(f"{above}.")]
         options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
-    options += [{"golden": (path,)} for path in plain]
+
+    options += each("golden", plain)
     return options
 
 
@@ -177,7 +197,10 @@ def _describes_answers(file: Candidates, golden: str) -> bool:
 
 
 def _beside_agents(
-    file: Candidates, agents: list[str], weak: list[str], shapes: Roles
+    file: Candidates,
+    agents: list[str],
+    weak: list[str],
+    shapes: Roles,
 ) -> list[Taken]:
     """Where a column is the agent's answer by its name."""
     agent, criteria = agents[0], shapes.get("criterion", ())
@@ -186,7 +209,10 @@ def _beside_agents(
         if words_of(path)[:1] == ("raw",):
             of_the_run.append(path)
 
-    options: list[Taken] = [{"golden": (path,), "answer": (agent,)} for path in weak]
+    options: list[Taken] = []
+    for path in weak:
+        options.append({"golden": (path,), "answer": (agent,)})
+
     if of_the_run or file.of_a_run:
         options += [{"answer": (agent,)}]
     if options:
@@ -237,7 +263,9 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
         if len(classes) == 1:
             others = tuple(path for path in criteria if path not in classes)
             return [{"golden": tuple(classes), "criterion": others}, {}]
+
         return [{}]
+
     if scored:  # what no name explains may be a rule, too
         return [{}, {"criterion": stated}]
     options: list[Taken] = []
@@ -266,7 +294,7 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     for path, column in file.columns.items():
         if not column.filled or column.mean_length > _LABEL or "." in path:
             continue
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        roles = sure_roles(path)
         words = words_of(path)
         is_right = bool({"golden", "criterion"} & roles)
         if is_right and len(words) > 1 and criterion_type(path) is None:
@@ -292,22 +320,19 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     if alike:
         together: Taken = {"golden": tuple(alike)}
         if "criterion" in shapes:
-            rules = [path for path in shapes["criterion"] if path not in alike]
+            rules = []
+            for path in shapes["criterion"]:
+                if path not in alike:
+                    rules.append(path)
+
             together["criterion"] = tuple(rules)
+
         goldens.insert(1, together)
         return
 
     one_is_known = any(map(meanings, classes))
     if not texts and not expected and len(classes) > 1 and one_is_known:
         goldens.insert(1, {"golden": tuple(classes)})
-
-
-def _type_alone(path: str) -> str | None:
-    """The type of a criterion inside an object of what is right, such as its tools."""
-    kind = criterion_type(f"expect.{last_part(path)}")
-    if kind is None or not path.rpartition(".")[0]:
-        return None
-    return kind
 
 
 def _is_stated(path: str) -> bool:

@@ -103,25 +103,33 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
     try:
         if HF_HUB_OFFLINE:
             folder = Path(snapshot(local_files_only=True, allow_patterns=[]))
-            listed = [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()]
+            listed = []
+            for file in folder.rglob("*"):
+                if file.is_file():
+                    listed.append(str(file.relative_to(folder)))
+
             chosen = _chosen(name, listed, tuple(suffixes))
         else:
             # never retried
             info = HfApi().dataset_info(name.repo, revision=name.revision, timeout=_SECONDS)
             chosen = _chosen(
-                name, [file.rfilename for file in info.siblings or ()], tuple(suffixes)
+                name,
+                [file.rfilename for file in info.siblings or ()],
+                tuple(suffixes),
             )
             folder = Path(snapshot(allow_patterns=[glob.escape(file) for file in chosen]))
     except RevisionNotFoundError as error:
         raise _bad(name, f"the dataset has no revision '{name.revision}'") from error
     except RepositoryNotFoundError as error:
         raise _bad(
-            name, "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)"
+            name,
+            "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)",
         ) from error
     except LocalEntryNotFoundError as error:
         offline = "is not in the Hub's cache; load it once without HF_HUB_OFFLINE"
         raise _bad(
-            name, offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}"
+            name,
+            offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}",
         ) from error
     except (HTTPError, OSError, HFValidationError) as error:
         raise _bad(name, f"cannot be fetched: {_first_line(error)}") from error
@@ -163,23 +171,34 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
         file for file in listed if file.lower().endswith(suffixes) and not file.startswith(".")
     )
     if name.file is not None:
-        matching = [file for file in readable if fnmatchcase(file, name.file)]
+        matching = []
+        for file in readable:
+            if fnmatchcase(file, name.file):
+                matching.append(file)
     else:
         words = []
         for word in (name.config, name.split):
             if word is not None:
                 words.append(re.compile(_WORDS.format(re.escape(word))))
 
-        matching = [file for file in readable if all(word.search(file) for word in words)]
+        matching = []
+        for file in readable:
+            if all(word.search(file) for word in words):
+                matching.append(file)
 
     groups: dict[str, list[str]] = {}
     for file in matching:
         path = PurePosixPath(file)
         groups.setdefault(
-            str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []
+            str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")),
+            [],
         ).append(file)
 
-    exact = [group for group in groups if PurePosixPath(group).name.partition(".")[0] == name.split]
+    exact = []
+    for group in groups:
+        if PurePosixPath(group).name.partition(".")[0] == name.split:
+            exact.append(group)
+
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
         shown = some_of([*(groups or readable)], most=_LISTED)
@@ -192,11 +211,16 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
 
         how = "say which with split=, config= or file=" if groups else "name one with file="
         raise _bad(
-            name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads"
+            name,
+            f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads",
         )
 
     (shards,) = groups.values()
-    numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
+    numbered = []
+    for file in shards:
+        if match := _SHARD.search(PurePosixPath(file).stem):
+            numbered.append(match)
+
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):
         raise _bad(
             name,

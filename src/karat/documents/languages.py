@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 
 _WORDS = re.compile(
     r"[A-ZÀ-Þ]+(?![a-zß-ɏḀ-ỿ])|[A-ZÀ-Þ]?[a-zß-ɏḀ-ỿ]+|\d+|(?:[^\W\d_a-zA-ZÀ-ɏḀ-ỿ]|[\u0900-\u0dff\u0e31-\u0e4e])+"
@@ -182,13 +181,11 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 """Japanese, Chinese and Korean, whose words follow each other without spaces."""
 
 
-def _entries() -> Iterator[tuple[str, str]]:
-    for english, words in _IN_OTHER_LANGUAGES.items():
-        for word in words.split():
-            yield word, english
+_ENGLISH = {}
+for _english, _words in _IN_OTHER_LANGUAGES.items():
+    for _word in _words.split():
+        _ENGLISH[_word] = _english
 
-
-_ENGLISH = dict(_entries())
 _LONGEST = max(len(word) for word in _ENGLISH if _UNSPACED.fullmatch(word))
 
 
@@ -206,7 +203,11 @@ def english_words(name: str) -> list[str]:
                 words[-2:] = ["".join(words[-2:])]
 
     last = len(words) - 1
-    said = [word for at, word in enumerate(words) if at == last or _ENGLISH.get(word) != ""]
+    said = []
+    for at, word in enumerate(words):
+        if at == last or _ENGLISH.get(word) != "":
+            said.append(word)
+
     return [in_english(word) for word in said]
 
 

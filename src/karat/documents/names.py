@@ -486,6 +486,7 @@ def meanings(path: str) -> tuple[Meaning, ...]:
             composed = Meaning("criterion")
         if composed is not None:
             found.append(composed)
+
     if not found and "." in path and criterion_type(path) is not None:
         found.append(Meaning("criterion"))
 
@@ -494,13 +495,29 @@ def meanings(path: str) -> tuple[Meaning, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def roles_of(*names: str) -> set[Role]:
+    """What the names suggest, surely or not."""
+    found = set()
+    for name in names:
+        for meaning in meanings(name):
+            found.add(meaning.role)
+
+    return found
+
+
+def sure_roles(name: str) -> set[Role]:
+    """What a name surely means."""
+    return {meaning.role for meaning in meanings(name) if not meaning.weak}
+
+
 def with_role(columns: Iterable[str], *roles: Role) -> list[str]:
     """The columns that surely have a role by their names: role by role, usual names first."""
     found = []
     for role in roles:
         of_role = [path for path in columns if Meaning(role) in meanings(path)]
         found += sorted(
-            of_role, key=lambda path: _PLACES.get(_joined(last_part(path)), len(_PLACES))
+            of_role,
+            key=lambda path: _PLACES.get(_joined(last_part(path)), len(_PLACES)),
         )
 
     return found
@@ -544,6 +561,7 @@ def criterion_type(path: str) -> str | None:
     if forbids:
         measured = words[-1] in _ENDS_OF_IDS | _ABOUT_IT
         return None if measured else f"not-{plain or 'judge'}"
+
     if plain == "icontains" and names_documents(path):
         return None  # words of an address, which no answer needs
     if alternatives and plain == "icontains":
@@ -622,7 +640,11 @@ def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
-    if words[-1] in ("name", "version") and words[:-1] and "condition" in _roles_of(words[:-1]):
+    if (
+        words[-1] in ("name", "version")
+        and words[:-1]
+        and "condition" in sure_roles("_".join(words[:-1]))
+    ):
         return Meaning("condition")
     if {*words} & _TIMES and {*words} <= _TIMES | _TIMED | _UNITS:
         return Meaning("latency")
@@ -638,18 +660,13 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
 
 def _identifier(words: tuple[str, ...]) -> Meaning | None:
     if words[-1] == "id" and len(words) == 2:
-        if "condition" in _roles_of(words[:1]):
+        if "condition" in sure_roles(words[0]):
             return Meaning("condition")
         if words[0] in ADDED.before_id:
             return Meaning(ADDED.before_id[words[0]])
         return Meaning("id", weak=True)
 
     return None
-
-
-def _roles_of(words: tuple[str, ...]) -> set[Role]:
-    """What a name of these words surely means."""
-    return {meaning.role for meaning in meanings("_".join(words)) if not meaning.weak}
 
 
 def is_gold(words: Collection[str]) -> bool:
@@ -724,7 +741,7 @@ def holds_scores(path: str) -> bool:
 
 def tells_of_answers(path: str) -> bool:
     """Whether a name surely has a role that tells something of an answer."""
-    roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+    roles = sure_roles(path)
     return bool(roles - {"metadata", "context", "cluster"})
 
 
@@ -752,7 +769,7 @@ def may_be_factor(path: str, *, rarely: bool = False) -> bool:
         return False
     if side_of(last_part(path)) == "assistant":
         return True
-    return not _OF_ANSWERS & {meaning.role for meaning in meanings(path)}
+    return not _OF_ANSWERS & roles_of(path)
 
 
 def is_measure(words: Collection[str]) -> bool:
@@ -766,7 +783,11 @@ def lower_is_better(path: str) -> bool | None:
     >>> lower_is_better("incompleteness"), lower_is_better("exact_match"), lower_is_better("length")
     (True, False, None)
     """
-    words = [word for word in words_of(last_part(path)) if not word.isdecimal()]
+    words = []
+    for word in words_of(last_part(path)):
+        if not word.isdecimal():
+            words.append(word)
+
     known = {*words}
     bad = bool(_BAD & known)
     negated = words[:1] in (["non"], ["not"])  # `non_compliant`
@@ -805,10 +826,15 @@ def side_of(speaker: str) -> Literal["user", "assistant"] | None:
 
 def ends_with_reply(messages: Sequence[object]) -> bool:
     """Whether the assistant's message is the last of a chat, after others."""
-    keys = speaker_and_text(messages[-1]) if len(messages) > 1 else None
-    if keys is None or not isinstance(messages[-1], dict):
-        return False
-    return side_of(messages[-1][keys[0]]) == "assistant"
+    return len(messages) > 1 and whose(messages[-1]) == "assistant"
+
+
+def whose(message: object) -> Literal["user", "assistant"] | None:
+    """Who says a chat message; None: neither, or it is none."""
+    keys = speaker_and_text(message)
+    if keys is None or not isinstance(message, dict):
+        return None
+    return side_of(message[keys[0]])
 
 
 def is_choice_stem(stem: str) -> bool:

@@ -122,6 +122,7 @@ def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
     nodes = [(place, node)]
     for key, child in node.children():
         nodes.extend(walk(child, (*place, key)))
+
     return nodes
 
 
@@ -136,7 +137,9 @@ def from_python(value: object) -> Node:
         for key, child in value.items():
             kept = str(key) == "target" and isinstance(child, BaseModel)
             entries[str(key)] = Node(child) if kept else from_python(child)
+
         return Node(entries)
+
     if isinstance(value, PurePath):
         return Node(str(value))
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

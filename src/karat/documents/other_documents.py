@@ -40,11 +40,13 @@ def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | 
     for keys, what in _KNOWN:
         if {*keys} <= {*document}:
             return f"{what}, and holds no questions"
+
     parts = document.values()
     if not tables and len(parts) > 1 and all(map(_are_texts, parts)):
         shared = set[str].intersection(*map(set, parts))
         if all(2 * len(shared) > len(value) for value in parts):
             return "holds the same texts in several languages or versions, and no questions"
+
     return None
 
 

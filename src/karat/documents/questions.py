@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from karat.documents.agent_answers import BESIDE_ANSWER
-from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken
-from karat.documents.columns import NO_NAME, Column
+from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken, each
+from karat.documents.columns import NO_NAME
 from karat.documents.names import (
     ADDED,
     Meaning,
@@ -16,6 +17,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    roles_of,
     side_of,
     word_set,
     words_of,
@@ -33,7 +35,11 @@ _CLASSES = word_set("category class label labels")
 
 
 def questions_of(
-    file: Candidates, goldens: Collection[str], shapes: Roles, *, answers: Collection[str]
+    file: Candidates,
+    goldens: Collection[str],
+    shapes: Roles,
+    *,
+    answers: Collection[str],
 ) -> list[Taken]:
     """What may be the question, the likeliest first; `goldens`, `answers`: columns that are not.
     Empty: no name says so.
@@ -54,13 +60,14 @@ def questions_of(
             others = [text for text in texts if text not in (asks[0], *goldens)]
 
         file.unsure = file.unsure or bool(others)
-        return [{"question": (text,)} for text in (*others[: SHOWN - 1], asks[0])]
+        return each("question", (*others[: SHOWN - 1], asks[0]))
+
     if "messages" in shapes:
         if file.door == "results":
             chats = [path for path in shapes["messages"] if not file.columns[path].replies]
-            return [{"question": (path,)} for path in chats] or [{}]
+            return each("question", chats) or [{}]
 
-        return [{"question": (path,)} for path in shapes["messages"]]
+        return each("question", shapes["messages"])
 
     inside = [path for path in file.inside("question") if _asks(file, path)]
     if inside:
@@ -72,14 +79,15 @@ def questions_of(
 
         if whole:
             inside = [path for path in sentences(file.columns, "question") if path in inside]
-        return [{"question": (path,)} for path in (*whole, *inside)]
+        return each("question", (*whole, *inside))
+
     weak = [path for path in file.called("question", weak=True) if _differs(file, path)]
     sides = {side_of(last_part(path)) for path in file.free}
     if "assistant" not in sides:
         weak = [path for path in weak if side_of(last_part(path)) is None]
     weak = [path for path in weak if path not in (*goldens, *answers)]
     if weak:
-        return [{"question": (path,)} for path in weak]
+        return each("question", weak)
     # ids join the rows to questions, or a row has a golden answer and an answer
     by_id = {"id", *ADDED.identifying} & {*shapes, *file.named}
     right = goldens or "golden" in file.named
@@ -103,12 +111,12 @@ def _of_several(file: Candidates, asks: list[str]) -> list[Taken]:
         both: Taken = {"question": (instruction, given)}
         if instruction not in varying:
             return [both, {"question": (given,)}]
-        alone: list[Taken] = [{"question": (path,)} for path in asks]
+        alone = each("question", asks)
         return [both, *alone]
 
     if len(varying) == 1:
         return [{"question": (varying[0],)}]
-    return [{"question": (path,)} for path in asks]
+    return each("question", asks)
 
 
 def _asks(file: Candidates, path: str, *, exact: bool = False) -> bool:
@@ -124,17 +132,6 @@ def _asks(file: Candidates, path: str, *, exact: bool = False) -> bool:
     return is_text and 2 * column.objects < column.filled
 
 
-def _dialogues(file: Candidates, used: set[str]) -> list[str]:
-    """The columns with lists of what people say, of which a row may have a class."""
-    found = []
-    for path, column in file.free.items():
-        listed = column.example if isinstance(column.example, list) else []
-        spoken = [part for part in listed if any_speaker_and_text(part) is not None]
-        if len(listed) > 1 and len(spoken) == len(listed) and path not in used:
-            found.append(path)
-    return found
-
-
 def _differs(file: Candidates, path: str) -> bool:
     """Whether cells hold words that differ from row to row, as questions do."""
     column = file.free[path]
@@ -143,18 +140,21 @@ def _differs(file: Candidates, path: str) -> bool:
 
 
 def add_texts(
-    file: Candidates, shapes: Roles, goldens: list[Taken], questions: list[Taken]
+    file: Candidates,
+    shapes: Roles,
+    goldens: list[Taken],
+    questions: list[Taken],
 ) -> None:
     """Offers text columns for a role that no name speaks of: to choose from, never to take."""
     texts = file.texts()
     if not questions and not file.named.get("question"):
-        questions += [{"question": (path,)} for path in file.sparse("question")]
+        questions += each("question", file.sparse("question"))
         file.unsure = True
 
     if not questions and not goldens and all(path.startswith(NO_NAME) for path in texts):
         said: Role = "golden" if file.door == "dataset" else "answer"
         columns = sorted(texts)[:3]
-        questions += [{"question": (path,)} for path in columns]
+        questions += each("question", columns)
         goldens += [{said: (path,)} for path in columns[1:]]
         if file.door == "dataset":
             goldens.append({})
@@ -162,57 +162,151 @@ def add_texts(
 
     answered = any("answer" in golden for golden in goldens) or "answer" in file.named
     if not questions and goldens and (answered or file.door == "dataset"):
-        used = {path for golden in goldens for paths in golden.values() for path in paths}
-        used |= {path for path in texts if joined(path) in _CLASSES or _is_copy(file, path, used)}
-        may_ask = dict.fromkeys([*texts, *sentences(file.columns, "question")])
-        offers = [path for path in may_ask if path not in used and not _inside_golden(path)]
-        classes = set()  # columns of single words, as classes and codes are
-        for path in offers:
-            column = file.columns[path]
-            if column.texts and not any(" " in value for value in column.values):
-                classes.add(path)
-        offers.sort(key=lambda path: (path in classes, describes(path)))
-        offers = [*_dialogues(file, used), *_with_objects(file, offers)]
-        questions += [{"question": paths} for paths in _bodies(offers)]
-        questions += [{"question": (path,)} for path in offers]
-        _add_record(file, goldens[0], questions, offers)
-        heads = [path for path in file.free if joined(path) in _NAMES and _differs(file, path)]
-        if heads and offers and not _bodies(offers):
-            questions.append({"question": (heads[0], offers[0])})
-        file.unsure = True
+        _offer_questions(file, texts, goldens, questions)
     elif questions and not goldens and file.door == "dataset":
-        used = {path for question in questions for path in question.get("question", ())}
-        offers = [path for path in texts if joined(path) not in BESIDE_ANSWER | {"id"}]
-        offers = [path for path in offers if path not in used]
-        found = [path for path in file.free if is_place(file, path) and path not in used]
-        offers = [*found[: SHOWN // 2], *(path for path in offers if path not in found)]
-        if not offers:  # where the answer is found, say
-            offers = [path for path in file.free if _may_be_found(file, path)]
-            offers = [path for path in offers if path not in used]
-        for path, column in file.free.items():
-            both = column.is_yes_or_no and len(column.values) == 2  # such as 0 and 1
-            of_rows = column.filled == column.rows and "." not in path
-            if both and of_rows and path not in used:
-                offers.append(path)
-        offers += [path for path in shapes.get("id", ()) if file.columns[path].repeats]
-        goldens += [{"criterion": (path,)} for path in file.free if _holds_rules(file.free[path])]
-        goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
-        file.unsure = True
+        _offer_goldens(file, shapes, texts, goldens, questions)
     elif questions and not goldens and not any(c.messages for c in file.columns.values()):
-        used = {path for question in questions for path in question.get("question", ())}
-        offers = [path for path in sentences(file.columns, "answer") if used and path not in used]
+        used = set()
+        for question in questions:
+            used |= {*question.get("question", ())}
+
+        offers = []
+        for path in sentences(file.columns, "answer"):
+            if used and path not in used:
+                offers.append(path)
+
         offers = [path for path in offers if not _is_part(file, path, used)]
         if file.holds_preferences:
             offers = []
-        right = [path for path in file.strong("golden") if file.holds_answer(path)]
+        right = []
+        for path in file.strong("golden"):
+            if file.holds_answer(path):
+                right.append(path)
+
         golden: Taken = {"golden": (right[0],)} if len(right) == 1 else {}
-        goldens += [{**golden, "answer": (path,)} for path in offers if path not in right]
+        for path in offers:
+            if path not in right:
+                goldens.append({**golden, "answer": (path,)})
     elif not questions and not goldens and not file.named:
         _offer_both_ways(file, goldens, questions)
 
 
+def _offer_questions(
+    file: Candidates,
+    texts: Sequence[str],
+    goldens: list[Taken],
+    questions: list[Taken],
+) -> None:
+    """Offers as question what is no answer: dialogues, a heading and its text, texts."""
+    used = set[str]()
+    for golden in goldens:
+        used |= {*chain.from_iterable(golden.values())}
+
+    answers = set[str]()
+    for path in used:
+        answers |= file.columns[path].values
+
+    for path in texts:
+        values = file.columns[path].values
+        is_copy = bool(values) and values <= answers  # the better of two answers
+        if joined(path) in _CLASSES or is_copy:
+            used.add(path)
+
+    offers = []
+    classes = set()  # columns of single words, as classes and codes are
+    for path in dict.fromkeys([*texts, *sentences(file.columns, "question")]):
+        if path in used or _inside_golden(path):
+            continue
+        offers.append(path)
+        column = file.columns[path]
+        has_spaces = any(" " in value for value in column.values)
+        if column.texts and not has_spaces:
+            classes.add(path)
+
+    offers.sort(key=lambda path: (path in classes, describes(path)))
+    dialogues = []  # of which a row may have a class
+    for path, column in file.free.items():
+        listed = column.example
+        if path in used or not isinstance(listed, list) or len(listed) < 2:
+            continue
+        if all(any_speaker_and_text(part) is not None for part in listed):
+            dialogues.append(path)
+
+    offers = [*dialogues, *_with_objects(file, offers)]
+    bodies = _bodies(offers)
+    for paths in bodies:
+        questions.append({"question": paths})
+
+    questions += each("question", offers)
+    _add_record(file, goldens[0], questions, offers)
+    heads = []
+    for path in file.free:
+        if joined(path) in _NAMES and _differs(file, path):
+            heads.append(path)
+
+    if heads and offers and not bodies:
+        questions.append({"question": (heads[0], offers[0])})
+    file.unsure = True
+
+
+def _offer_goldens(
+    file: Candidates,
+    shapes: Roles,
+    texts: Sequence[str],
+    goldens: list[Taken],
+    questions: list[Taken],
+) -> None:
+    """Offers as golden answer what is not asked: where it is found, texts, yes or no, and rules."""
+    used = set[str]()
+    for question in questions:
+        used |= {*question.get("question", ())}
+
+    places = []
+    for path in file.free:
+        if is_place(file, path) and path not in used:
+            places.append(path)
+
+    offers = places[: SHOWN // 2]
+    for path in texts:
+        taken = path in used or path in places
+        if not taken and joined(path) not in BESIDE_ANSWER | {"id"}:
+            offers.append(path)
+
+    if not offers:  # where the answer is found, say
+        for path in file.free:
+            if _may_be_found(file, path) and path not in used:
+                offers.append(path)
+
+    for path, column in file.free.items():
+        both = column.is_yes_or_no and len(column.values) == 2  # such as 0 and 1
+        of_rows = column.filled == column.rows and "." not in path
+        if both and of_rows and path not in used:
+            offers.append(path)
+
+    for path in shapes.get("id", ()):
+        if file.columns[path].repeats:
+            offers.append(path)
+
+    for path, column in file.free.items():
+        held = column.example  # sentences, as rules of several sorts are
+        if "." in column.path or meanings(column.path) or not isinstance(held, Mapping):
+            continue
+        worded = []
+        for text in held.values():
+            worded.append(isinstance(text, str) and len(text.split()) > 3)
+
+        if worded and all(worded):
+            goldens.append({"criterion": (path,)})
+
+    goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
+    file.unsure = True
+
+
 def _add_record(
-    file: Candidates, golden: Taken, questions: list[Taken], texts: Sequence[str]
+    file: Candidates,
+    golden: Taken,
+    questions: list[Taken],
+    texts: Sequence[str],
 ) -> None:
     """Offers the columns that are asked together, as values of a record, if there are some and most
     are no texts: after the first of the `texts`, if that does not only describe a row.
@@ -222,7 +316,7 @@ def _add_record(
         return
     found, values = [], 0
     for path, column in file.columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         others = roles - {"question", "golden", "condition", "metadata", "cluster"}
         if "." in path or path in used or others or not column.filled or column.is_constant:
             continue
@@ -232,14 +326,24 @@ def _add_record(
             values += is_value
 
     if len(found) > 2 and 2 * values > len(found):
-        place = 0 if not texts or describes(texts[0]) else 1
+        place = 1
+        if not texts or describes(texts[0]):
+            place = 0
         questions.insert(place, {"question": tuple(found)})
 
 
 def _in_order(paths: Collection[str]) -> list[Taken]:
     """The columns as golden answers, those that describe the question after none at all."""
-    about: list[Taken] = [{"golden": (path,)} for path in paths if describes(path)]
-    others: list[Taken] = [{"golden": (path,)} for path in paths if not describes(path)]
+    about: list[Taken] = []
+    for path in paths:
+        if describes(path):
+            about.append({"golden": (path,)})
+
+    others: list[Taken] = []
+    for path in paths:
+        if not describes(path):
+            others.append({"golden": (path,)})
+
     return [*others, {}, *about]
 
 
@@ -256,6 +360,7 @@ def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
 
             if sum(file.columns[part].is_text for part in parts) > 1:
                 found[above] = None
+
         found[path] = None
 
     return [*found]
@@ -293,6 +398,7 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
         _add_record(file, goldens[0], questions, texts)
         file.unsure = True
         return
+
     right = file.strong("golden")[:1]
     found = {*sentences(file.columns, "question")} - {*right}
     texts = [path for path in file.columns if path in found]
@@ -322,23 +428,6 @@ def _bodies(paths: Collection[str]) -> list[tuple[str, ...]]:
     return []
 
 
-def _is_copy(file: Candidates, path: str, others: Collection[str]) -> bool:
-    """Whether a column says nothing that others do not say: the better of two answers."""
-    said = set[str]()
-    for other in others:
-        said |= file.columns[other].values
-    values = file.columns[path].values
-    return bool(said and values) and path not in others and values <= said
-
-
-def _holds_rules(column: Column) -> bool:
-    """Whether cells are objects of sentences, as rules of several sorts are."""
-    held = column.example
-    if "." in column.path or meanings(column.path) or not isinstance(held, Mapping) or not held:
-        return False
-    return all(isinstance(text, str) and len(text.split()) > 3 for text in held.values())
-
-
 def is_place(file: Candidates, path: str) -> bool:
     """Whether a column names the document or the part of one in which an answer is found."""
     column = file.columns[path]
@@ -361,7 +450,7 @@ def _may_be_found(file: Candidates, path: str) -> bool:
 def _inside_golden(path: str) -> bool:
     """Whether a column is inside an object that is a golden answer or a criterion by its name."""
     for parent in path.split(".")[:-1]:
-        roles = {meaning.role for meaning in meanings(parent)}
+        roles = roles_of(parent)
         if roles & {"golden", "criterion"} and "question" not in roles:
             return True
 

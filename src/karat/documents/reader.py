@@ -49,7 +49,10 @@ class Document(msgspec.Struct):
 
 
 def parse(
-    data: bytes, *, what: str = "an experiment file", limits: Limits | None = None
+    data: bytes,
+    *,
+    what: str = "an experiment file",
+    limits: Limits | None = None,
 ) -> Document:
     """The document in `data`, with every fault that can be found at once.
 
@@ -176,6 +179,7 @@ class _Builder:
                 # the mapping's own keys win, then the first of several merges
                 for source in closed.merged:
                     closed.node.value = {**source.value, **closed.node.value}  # type: ignore[dict-item]  # mappings both
+
                 self._add(closed.node, closed.anchor)
             case yaml.ScalarEvent():
                 if self._stack:
@@ -192,9 +196,11 @@ class _Builder:
                 if any(frame.anchor == anchor for frame in self._stack):
                     message = f"the alias *{anchor} is inside what it refers to"
                     raise _Stop(self._place(), message, mark)
+
                 if anchor not in self._anchors:
                     message = f"no anchor &{anchor} comes before the alias *{anchor}"
                     raise _Stop(self._place(), message, mark)
+
                 self._add(self._copy(self._anchors[anchor], mark), None)
 
     def _node(self, value: object, mark: Mark, levels: int = 1) -> Node:
@@ -209,7 +215,9 @@ class _Builder:
 
         if isinstance(value, (dict, list)) and len(self._stack) + levels > MAX_DEPTH:
             raise _Stop(
-                self._place().partition(".")[0], f"is nested deeper than {MAX_DEPTH} levels", mark
+                self._place().partition(".")[0],
+                f"is nested deeper than {MAX_DEPTH} levels",
+                mark,
             )
 
         if (
@@ -299,7 +307,8 @@ class _Builder:
     def _foreign_tag(self, tag: str, node: Node, mark: Mark) -> None:
         node.unset = True
         self._note(
-            f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML", mark
+            f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML",
+            mark,
         )
 
     def _add(self, node: Node, anchor: str | None) -> None:

@@ -23,6 +23,8 @@ from karat.documents.names import (
     meanings,
     names_persons,
     repeats,
+    roles_of,
+    sure_roles,
     word_set,
     words_of,
 )
@@ -97,7 +99,10 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
     """
     found = []
     for path, column in columns.items():
-        parents = {word for parent in path.split(".")[:-1] for word in words_of(parent)}
+        parents = set()
+        for parent in path.split(".")[:-1]:
+            parents |= {*words_of(parent)}
+
         aside = parents & _ASIDE and not holds_scores(path)
         if not column.filled or aside or not column.is_scored:
             continue
@@ -110,18 +115,17 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
-        strong = []
-        for meaning in meanings(path):
-            if not meaning.weak:
-                strong.append(meaning)
-
-        verdict = column.is_judgement and not strong and not words & _NOT_JUDGED
+        verdict = column.is_judgement and not sure_roles(path) and not words & _NOT_JUDGED
         verdict = verdict or column.compares is not None
         if judged or verdict or holds_scores(path):
             found.append(path)
 
     # an object `{score: 0.7, threshold: 0.5, success: true}` is one score
-    of_objects = {path.rpartition(".")[0] for path in found if path.endswith(".score")}
+    of_objects = set()
+    for path in found:
+        if path.endswith(".score"):
+            of_objects.add(path.rpartition(".")[0])
+
     return [
         path
         for path in found
@@ -154,13 +158,18 @@ def ended_in_words(column: Column) -> bool:
 
 
 def like_scores(
-    columns: Mapping[str, Column], paths: Iterable[str], used: Iterable[str]
+    columns: Mapping[str, Column],
+    paths: Iterable[str],
+    used: Iterable[str],
 ) -> list[str]:
     """Those of these columns that hold values as recognized scores in `used` do, beside them:
     the same two words, or numbers on the same scale; or that have a usual name for points.
     """
     judged = {*score_columns(columns)} & {*used}
-    scales = {(path.rpartition(".")[0], _scale(columns[path])) for path in judged}
+    scales = set()
+    for path in judged:
+        scales.add((path.rpartition(".")[0], _scale(columns[path])))
+
     scales -= {scale for scale in scales if scale[1] is None}
     found = []
     for path in paths:
@@ -169,7 +178,7 @@ def like_scores(
         counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not column.is_scored or counted or len(column.values) < 2:
             continue
-        known = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric
         beside = (path.rpartition(".")[0], _scale(column)) in scales
         if points or (beside and known <= {"score", "metadata"}):
@@ -202,6 +211,7 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
         said = json.loads(text)
     except (ValueError, RecursionError):
         return False
+
     alike = []
     for key in said:
         if key in columns and score_in(said[key]) is not None:
@@ -220,7 +230,10 @@ def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str,
         text = next((path for path in columns if words and words_of(path) == tuple(words)), None)
         if text is None or last not in _CODED or not column.numbers or not columns[text].texts:
             continue
-        pairs = {(text_of(cell(row, number)), text_of(cell(row, text))) for row in rows}
+        pairs = set()
+        for row in rows:
+            pairs.add((text_of(cell(row, number)), text_of(cell(row, text))))
+
         if 1 < len(pairs) == len({pair[0] for pair in pairs}) <= _FEW_CODES:
             found.append((number, text, ", ".join(map(" ".join, sorted(pairs)))))
 
@@ -253,7 +266,7 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
     """
     named = []
     for path, column in columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         words = words_of(path)
         if {*words[:-1]} & (_GENERIC | _SYSTEMS):
             continue  # of who answered
@@ -265,15 +278,25 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
             named.append(path)
 
     # `sample_idx` beside `prompt_id` numbers the samples of a prompt
-    numbers = [path for path in named if repeats(path) and words_of(path)[-1] in _NUMBERS]
+    numbers = []
+    for path in named:
+        if repeats(path) and words_of(path)[-1] in _NUMBERS:
+            numbers.append(path)
+
     if len(numbers) < len(named):
         named = [path for path in named if path not in numbers]
 
-    items = [
-        path for path in named if words_of(path)[0] in (*_OF_ITEMS, "id", "qid", "uid", "uuid")
-    ]
+    items = []
+    for path in named:
+        if words_of(path)[0] in (*_OF_ITEMS, "id", "qid", "uid", "uuid"):
+            items.append(path)
+
     for some in (items, named):
-        different = [path for path in some if len(columns[path].values) == columns[path].filled]
+        different = []
+        for path in some:
+            if len(columns[path].values) == columns[path].filled:
+                different.append(path)
+
         if different or len(some) == 1:
             return (different or some)[0]
 
@@ -290,7 +313,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
     families: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
     for path in paths:
         words = words_of(path)
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        roles = sure_roles(path)
         if is_gold(words) or roles - {"answer"} or not words:
             continue
         depth = str(without_point(path).count("."))
@@ -317,7 +340,10 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             families.setdefault((depth, ""), {})[path] = words
 
     best: dict[str, tuple[str, ...]] = {}
-    for (kind, head), found in sorted(families.items(), key=_by_depth_and_head):
+    for (kind, head), found in sorted(
+        families.items(),
+        key=lambda one: (_depth(one[1]), not one[0][1]),
+    ):
         family = _without_copies(columns, found)
         different = len({*family.values()}) == len(family) > 1
         if kind.startswith("first") and head in _PREDICTED and not _answer_alike(columns, family):
@@ -333,7 +359,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
 
 
 def _without_copies(
-    columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]
+    columns: Mapping[str, Column],
+    family: Mapping[str, tuple[str, ...]],
 ) -> dict[str, tuple[str, ...]]:
     """A family without a column of texts that are all in the others, such as the better one, but
     with each of numbered repetitions, which may agree.
@@ -362,17 +389,10 @@ def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str,
         return True
     right = set()
     for path, column in columns.items():
-        if any(meaning.role == "golden" and not meaning.weak for meaning in meanings(path)):
+        if "golden" in sure_roles(path):
             right |= column.values
 
     return bool(right) and all(columns[path].values & right for path in family)
-
-
-def _by_depth_and_head(
-    family: tuple[tuple[str, str], Mapping[str, tuple[str, ...]]],
-) -> tuple[int, bool]:
-    (_, head), paths = family
-    return _depth(paths), not head
 
 
 def _depth(paths: Iterable[str]) -> int:
@@ -388,7 +408,7 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
     for path, column in columns.items():
         alike = column.values and column.values <= classes and column.is_text
         words = words_of(last_part(path))
-        golden_too = any(meaning.role == "golden" for meaning in meanings("".join(words[-1:])))
+        golden_too = "golden" in roles_of("".join(words[-1:]))
         twin = words_of(last_part(golden))
         if is_gold(twin) and twin[-1:] == words[-1:] != words:
             golden_too = False  # `expected_label` and `bert_label`
@@ -454,6 +474,7 @@ def pattern_of(paths: Sequence[str], columns: Collection[str]) -> str | None:
     for pattern in (f"{first}*", f"*{last}", f"{first}*{last}", "*_[0-9]", "*_[0-9]*"):
         if pattern != "*" and columns_like([pattern], columns) == [*paths]:
             return pattern
+
     return None
 
 
@@ -477,7 +498,10 @@ def names_system(path: str) -> bool:
 
 
 def scores_by_system(
-    systems: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column], *, file: str
+    systems: Mapping[str, tuple[str, ...]],
+    columns: Mapping[str, Column],
+    *,
+    file: str,
 ) -> dict[str, dict[str, str]]:
     """Column of answers → metric → the column with its values for this system: the scores whose
     names begin or end with the system's, if two systems have that metric.
@@ -505,6 +529,7 @@ def scores_by_system(
     of_two = {}
     for path, metrics in found.items():
         of_two[path] = {name: column for name, column in metrics.items() if counts[name] > 1}
+
     return of_two
 
 
@@ -518,7 +543,14 @@ def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
         for path, metric in _shared_metrics(scores, last=last).items():
             if OF_JUDGES & {*words_of(path)}:
                 return {}  # each judged the same
-            system, name = _parted(last_part(path), metric, last=last)
+            written = r"[\W_]*".join(map(re.escape, metric))
+            pattern = rf"(?P<system>.*?)[\W_]*(?P<metric>{written})"
+            if not last:
+                pattern = rf"(?P<metric>{written})[\W_]*(?P<system>.*)"
+            system, name = last_part(path), ""
+            match = re.fullmatch(pattern, system, re.IGNORECASE)
+            if match is not None:
+                system, name = match["system"], match["metric"]
             found.setdefault(system, {})[name] = path
 
         known = all((_SYSTEMS | {"llm"}) & {*words_of(system)} for system in found)
@@ -528,16 +560,6 @@ def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
             return {name: {metric: found[name][metric] for metric in shared} for name in found}
 
     return {}
-
-
-def _parted(name: str, metric: Sequence[str], *, last: bool) -> tuple[str, str]:
-    """The name of a system and that of its metric, in the name of a column with both."""
-    written = r"[\W_]*".join(map(re.escape, metric))
-    pattern = rf"(?P<system>.*?)[\W_]*(?P<metric>{written})"
-    if not last:
-        pattern = rf"(?P<metric>{written})[\W_]*(?P<system>.*)"
-    match = re.fullmatch(pattern, name, re.IGNORECASE)
-    return (match["system"], match["metric"]) if match is not None else (name, "")
 
 
 def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str, ...]]:
@@ -581,7 +603,7 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
         if place is None:
             continue
         answer, rest = place
-        if any(meaning.role == "model" for meaning in meanings("_".join(rest))):
+        if "model" in roles_of("_".join(rest)):
             found[answer] = column
 
     if len(found) < len(names) or len({columns[path].example for path in found.values()}) == 1:
@@ -590,7 +612,8 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
 
 
 def belongs_to(
-    column: str, systems: Mapping[str, tuple[str, ...]]
+    column: str,
+    systems: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, tuple[str, ...]] | None:
     """The column of answers of the system whose object holds another column, or whose name it
     begins or ends with, and the rest of its words. None: no system's.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import product
+from itertools import chain, product
 
 import msgspec
 
@@ -64,6 +64,7 @@ def assign(
     given: Taken = {}
     for role, paths in (named or {}).items():
         given[role] = tuple(map(without_point, paths))
+
     seen = {name: columns[path] for name, path in plain.items()}
     result = _result(Candidates(seen, door, file, given, needs_golden))
     if isinstance(result, Reading):
@@ -80,17 +81,21 @@ def _renamed(reading: Reading, names: Mapping[str, str]) -> Reading:
     roles: Taken = {}
     for role, paths in reading.roles.items():
         roles[role] = tuple(names.get(path, path) for path in paths)
+
     return Reading(roles=roles, unused=tuple(names.get(path, path) for path in reading.unused))
 
 
 def _result(file: Candidates) -> Reading | Undecided:
     shapes = shapes_of(file)
-    used = {path for paths in shapes.values() for path in paths}
+    used = {*chain.from_iterable(shapes.values())}
     file.free = {path: column for path, column in file.free.items() if path not in used}
     goldens = golden_answers(file, shapes)
     first = goldens[0] if goldens else {}
     questions = questions_of(
-        file, {*first.get("golden", ())}, shapes, answers={*first.get("answer", ())}
+        file,
+        {*first.get("golden", ())},
+        shapes,
+        answers={*first.get("answer", ())},
     )
     add_texts(file, shapes, goldens, questions)
     add_together(file, shapes, goldens)
@@ -162,6 +167,7 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         changes.append({"answer": tuple(several)})
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]
+
     for question, other in product(texts["question"], texts[second]):
         if question != other:
             changes.append({"question": (question,), second: (other,)})
@@ -199,20 +205,28 @@ def _reading(
     nothing_said = not {"question", "answer", "messages"} & {*roles}
     if file.door == "results" and nothing_said and "golden" not in file.named:
         roles.pop("golden", None)  # nothing is compared with it, and ids are called so too
-    said = [roles.get(role, ()) for role in ("question", "golden", "answer")]
-    flat = [path for paths in said for path in paths]
+    said = []
+    for role in ("question", "golden", "answer"):
+        said.append(roles.get(role, ()))
+
+    flat = [*chain.from_iterable(said)]
     if chosen & {*shapes.get("choices", ())} - {*file.named.get("question", ())}:
         return None
-    chats = {path for path in roles.get("golden", ()) if file.columns[path].messages}
+    chats = set()
+    for path in roles.get("golden", ()):
+        if file.columns[path].messages:
+            chats.add(path)
+
     if chats - {*roles.get("question", ()), *file.named.get("golden", ())}:
         return None  # a reply is golden for what comes before it
     if len(flat) != len({*flat}) + len(chats & {*roles.get("question", ())}):
         return None
-    taken = {path for paths in roles.values() for path in paths}
+    taken = {*chain.from_iterable(roles.values())}
     holders = {""}  # the row itself, and objects of which a part is used
     for path in taken:
         parts = path.split(".")
         holders |= {".".join(parts[:end]) for end in range(1, len(parts))}
+
     unused = []
     for path, column in file.columns.items():
         above = path.rpartition(".")[0]

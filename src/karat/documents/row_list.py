@@ -35,6 +35,11 @@ class Rows(msgspec.Struct):
     regrouped: bool = False  # whether each is made of rows that are messages or exchanges
     columns: Sequence[str] = ()  # of every row; (): rows may differ
 
+    def emptied(self, *notes: str) -> Rows:
+        """The same without a row, to be filled with rows made of these; and with further notes."""
+        said = [*self.notes, *notes]
+        return msgspec.structs.replace(self, rows=[], count=0, columns=(), notes=said)
+
     def room(self, most: int) -> int:
         """How many more rows are wanted, of at most so many."""
         if self.most is None:

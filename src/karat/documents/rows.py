@@ -115,7 +115,9 @@ def read_rows(
 
     if name is not None:
         return _hub_rows(
-            fetch(name, [*_OF_TABLES, *(f"{ending}.gz" for ending in _PACKED)]), path, section
+            fetch(name, [*_OF_TABLES, *(f"{ending}.gz" for ending in _PACKED)]),
+            path,
+            section,
         )
 
     ending = path.suffix.lower()
@@ -144,7 +146,9 @@ def read_rows(
             size = file.seek(0, io.SEEK_END)
             if ending == ".json" and size > _LARGEST_JSON:
                 raise bad(
-                    path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines"
+                    path,
+                    "file",
+                    f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines",
                 )
 
             file.seek(0)
@@ -160,6 +164,7 @@ def read_rows(
     if ending == ".csv" and data.startswith(b"PK\x03\x04"):
         ending = ".xlsx"
         rows.notes.append("an Excel workbook, whatever its name says")
+
     _refuse_without_rows(path, data)
     if ending not in (".xlsx", ".parquet"):
         data = _as_utf8(rows, path, data)
@@ -330,6 +335,7 @@ def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
     while True:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
+
         if at == len(text):
             return
         number += 1
@@ -448,7 +454,10 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
 
 
 def _list_in(
-    rows: Rows, path: Path, document: Any, within: _Within | None
+    rows: Rows,
+    path: Path,
+    document: Any,
+    within: _Within | None,
 ) -> tuple[list[Any], str | None]:
     """The document's list, and its name if it is inside an object; notes that, and which others are
     not read.
@@ -456,7 +465,9 @@ def _list_in(
     if within is None or isinstance(document, list):
         if not isinstance(document, list):
             raise bad(
-                path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
+                path,
+                "file",
+                f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]",
             )
 
         return document, None
@@ -472,6 +483,7 @@ def _list_in(
         likely = best_of(tables, results=within.results)
         rows.notes.append(f"rows: the lists {some_of(likely)}, named in the column 'list'")
         return _of_all(tables, likely), name
+
     if name is not None:
         known = [*tables]
         if name not in tables:
@@ -479,6 +491,7 @@ def _list_in(
             if isinstance(named, list):
                 rows.notes.append(f"rows: the list '{name}'")
                 return named, name
+
             raise bad(
                 path,
                 "dataset.split",
@@ -514,6 +527,7 @@ def _list_in(
         if _FAILED.search(likely[0]):
             left += "; by its name, it holds only what failed"
         rows.notes.append(f"rows: the list '{likely[0]}'{left}")
+
     return tables[likely[0]], likely[0] or None
 
 
@@ -521,7 +535,8 @@ _FAILED = re.compile(r"(?:fail|error|mistake|incorrect|wrong|\bmiss)[^.]*$", re.
 
 
 def _of_several(
-    tables: Mapping[str, Sequence[Any]], likely: Sequence[str]
+    tables: Mapping[str, Sequence[Any]],
+    likely: Sequence[str],
 ) -> tuple[list[dict[str, Any]], str]:
     """The rows of results that several lists hold together, and which; empty if they do not."""
     joined = together(tables, likely) if len(likely) > 1 else []
@@ -606,6 +621,7 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     at = root
     for key in (name or "").split("."):
         at = at.get(key) or at
+
     nodes = [node for _, node in at.children()]
     lines = [node.line or 0 for node in nodes]
     is_list = isinstance(at.value, list) and len(nodes) == len(items)
@@ -646,6 +662,7 @@ def has_key(path: Path, names: Iterable[str]) -> bool:
     key = re.compile(rf"^[\"']?(?:{'|'.join(names)})[\"']?[ \t]*:".encode(), re.MULTILINE)
     with suppress(OSError, ValueError), open_regular(path) as file:
         return key.search(file.read(65536)) is not None
+
     return False
 
 
@@ -689,12 +706,19 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
                 rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:
             raise bad(
-                path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}"
+                path,
+                "file",
+                f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}",
             ) from error
 
 
 def _workbook(
-    rows: Rows, path: Path, data: bytes, sheet: str | None = None, *, results: bool = False
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    sheet: str | None = None,
+    *,
+    results: bool = False,
 ) -> None:
     from karat.documents.workbook import read_workbook
 
@@ -748,6 +772,7 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
             data.decode("utf-8")
         except UnicodeDecodeError:
             return data
+
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         rows.notes.append(
             f"{plural(lost, 'NUL character')} as spaces, the first in line {line} of the file"
@@ -811,6 +836,7 @@ def _decoded(line: bytes) -> Any:
     """
     with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return msgspec.json.decode(line)
+
     wrong = _wrong_byte(line)
     if wrong is None and has_too_many_nan(line):
         wrong = _MANY_NAN

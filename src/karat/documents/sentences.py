@@ -60,6 +60,7 @@ def holds_code(column: Column) -> bool:
     found = 0
     for text in listed:
         found += isinstance(text, str) and _CONDITION.fullmatch(text.strip()) is not None
+
     return 2 * found > len(listed)
 
 
@@ -81,7 +82,9 @@ def is_aside(path: str) -> bool:
 
 
 def unexplained(
-    columns: Mapping[str, Column], roles: Mapping[Role, Sequence[str]], role: Role
+    columns: Mapping[str, Column],
+    roles: Mapping[Role, Sequence[str]],
+    role: Role,
 ) -> list[str]:
     """Columns with sentences for a role that is empty, or for a question with a weak name."""
     decided = roles.get(role, ())
@@ -91,8 +94,17 @@ def unexplained(
     paths = sentences(columns, role)
     if decided:
         paths = [path for path in paths if not meanings(path)]
-    kept = {path for of, taken in roles.items() if of not in _SAYS_LITTLE for path in taken}
-    return [path for path in paths if not {path, path.partition(".")[0]} & kept]
+    kept = set()
+    for of, taken in roles.items():
+        if of not in _SAYS_LITTLE:
+            kept |= {*taken}
+
+    found: list[str] = []
+    for path in paths:
+        if not {path, path.partition(".")[0]} & kept:
+            found.append(path)
+
+    return found
 
 
 def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:

@@ -82,6 +82,7 @@ def shapes_of(file: Candidates) -> Taken:
             paths = [path for path in paths if not file.free[path].objects]
             if file.door == "results":
                 paths = paths or _settings(file, role)
+
         if role == "id":  # what differs identifies more
             paths.sort(key=lambda path: file.free[path].is_constant)
         if paths and role not in file.named:
@@ -146,7 +147,9 @@ def _choices(file: Candidates) -> tuple[str, ...]:
     """A column with a list, or columns that differ by a running letter or number."""
     for path in file.strong("choices"):
         column = file.free[path]
-        text = column.example if isinstance(column.example, str) else ""
+        text = ""
+        if isinstance(column.example, str):
+            text = column.example
         listed = text.strip()[:1] in ("[", "{") or any(mark in text for mark in "\n|;,")
         if column.lists + column.objects > 0 or listed:
             return (path,)

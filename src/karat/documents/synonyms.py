@@ -56,4 +56,5 @@ def as_one(rows: Rows, columns: Mapping[str, Column], named: Mapping[Role, Seque
     notes = [*rows.notes]
     for (path, usual), times in changed.items():
         notes.append(f"'{path}' as '{usual}', in {plural(times, rows.unit)}")
+
     return msgspec.structs.replace(rows, rows=found, columns=(), notes=notes)

@@ -6,18 +6,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from karat.documents.columns import NO_NAME, are_messages, score_in
 from karat.documents.names import (
+    ADDED,
     Meaning,
     any_speaker_and_text,
     is_score_name,
     joined,
     meanings,
+    roles_of,
     side_of,
-    speaker_and_text,
+    sure_roles,
+    whose,
     word_set,
     words_of,
 )
@@ -59,6 +62,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if len(document) > 1 and all(isinstance(part, str) for part in parts):
         named = ("question", "answer") if _are_sentences(document) else ("id", "value")
         return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
+
     return {}
 
 
@@ -72,7 +76,10 @@ def rows_of(item: Any) -> list[dict[str, Any]]:
         return [{f"{NO_NAME}1": item}]
     if not isinstance(item, list):
         return []
-    said_by_names = [any_speaker_and_text(part) is not None for part in item]
+    said_by_names = []
+    for part in item:
+        said_by_names.append(any_speaker_and_text(part) is not None)
+
     if are_messages(item) or (len(item) > 1 and all(said_by_names)):
         return [{"messages": item}]
     if 1 < len(item) <= _MOST_CELLS and all(isinstance(part, str) for part in item):
@@ -90,6 +97,7 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
         first = next((row for row in rows if isinstance(row, Mapping)), {})
         for key in first if results else ():
             judged += is_score_name(key) or key.casefold().endswith("id")
+
         said = _speaks(rows)
         answered = (
             results and said >= _ASKS and any(Meaning("answer") in meanings(k) for k in first)
@@ -168,11 +176,17 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
         by_name = {}
         for row in questions:
             by_name[str(row[columns[0]])] = {key: row[key] for key in row if key not in left}
+
         rows = []
         for row in results:
             question = by_name[str(row[columns[1]])]
-            others = {key: row[key] for key in row if key not in question or key != columns[1]}
+            others = {}
+            for key in row:
+                if key not in question or key != columns[1]:
+                    others[key] = row[key]
+
             rows.append({**question, **others})
+
         return rows, answered, asked
 
     return [], "", ""
@@ -180,7 +194,12 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
 
 def _questions(row: Mapping[str, Any]) -> list[str]:
     """The columns that are surely questions."""
-    return [key for key in row if Meaning("question") in meanings(key)]
+    found: list[str] = []
+    for key in row:
+        if Meaning("question") in meanings(key):
+            found.append(key)
+
+    return found
 
 
 def _answers(key: str) -> bool:
@@ -227,7 +246,7 @@ _IDS = frozenset({"id", "qid", "question_id", "questionid", "case_id", "test_id"
 def _are_questions(names: Sequence[str], rows: Sequence[Any]) -> bool:
     """Whether names of tables are the ids of questions, and the ids in their rows are systems."""
     stem = names[0].rstrip("0123456789")
-    if any(meaning.role in ("repetition", "condition", "model") for meaning in meanings(stem)):
+    if {"repetition", "condition", "model"} & roles_of(stem):
         return False  # `run1`, `run2`
     systems = []
     for row in rows:
@@ -256,19 +275,11 @@ _ASKS = 10  # a question counts more than all else
 def _speaks(rows: Sequence[Any]) -> int:
     """How many of question, golden answer and answer the first row names."""
     first = next((row for row in rows if isinstance(row, Mapping)), {})
-    roles: set[str] = set()
     surely = any(Meaning("question") in meanings(key) for key in first)
-    for key, value in first.items():
-        for meaning in meanings(key):
-            if meaning.role in ("question", "golden", "answer", "messages", "criterion"):
-                roles.add(meaning.role)
-
+    roles = roles_of(*first) & {"question", "golden", "answer", "messages", "criterion"}
+    for value in first.values():
         if isinstance(value, Mapping):
-            roles |= {found.role for below in value for found in meanings(below)} & {
-                "question",
-                "golden",
-                "answer",
-            }
+            roles |= roles_of(*value) & {"question", "golden", "answer"}
 
     if roles & {"question", "messages"}:
         return _ASKS + _ASKS * surely + len(roles)
@@ -276,7 +287,10 @@ def _speaks(rows: Sequence[Any]) -> int:
 
 
 def _collect(
-    value: Mapping[str, Any], prefix: str, found: dict[str, list[Any]], depth: int
+    value: Mapping[str, Any],
+    prefix: str,
+    found: dict[str, list[Any]],
+    depth: int,
 ) -> None:
     for key, below in value.items():
         if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):
@@ -301,14 +315,21 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     shared = set(entries[0])
     for entry in entries[1:]:
         shared &= set(entry)
+
     if not shared or not any(isinstance(entries[0][key], (str, int, float)) for key in shared):
         return []
     for value in entries[0].values():
         several = isinstance(value, list) and len(value) > 1
         if several and all(isinstance(part, Mapping) for part in value) and not are_messages(value):
             return []
+
     some = entries[:5]
-    lists = [value for entry in some for value in entry.values() if isinstance(value, list)]
+    lists = []
+    for entry in some:
+        for value in entry.values():
+            if isinstance(value, list):
+                lists.append(value)
+
     hold_chats = any(value and are_messages(value) for value in lists)
     if not hold_chats and not any(_speaks([entry]) for entry in some):
         return []
@@ -325,6 +346,7 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             name = "condition"
         elif asked and "question" not in entry:
             name = "question"
+
         rows.append({name: key, **entry})
 
     return rows
@@ -348,13 +370,16 @@ def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
             if isinstance(cell, list) and len(cell) > 1:
                 lists.append(cell)
 
-        parts = [part for cell in lists for part in cell]
+        parts = [*chain.from_iterable(lists)]
         if len(lists) < len(cells):
             continue
         if all(isinstance(part, (str, int, float, type(None))) for part in parts):
             found.append(key)
 
-    lengths = [{len(entry[key]) for key in found} for entry in entries]
+    lengths = []
+    for entry in entries:
+        lengths.append({len(entry[key]) for key in found})
+
     said = any(Meaning("golden", weak=True) in meanings(key) for key in found)
     judged = any(map(is_score_name, found))
     return found if all(len(of) == 1 for of in lengths) and said and judged else []
@@ -364,7 +389,11 @@ def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dic
     """The rows of an object whose keys are conditions with lists: a position is an item."""
     rows = []
     for key, entry in document.items():
-        shared = {name: value for name, value in entry.items() if name not in lists}
+        shared = {}
+        for name, value in entry.items():
+            if name not in lists:
+                shared[name] = value
+
         cells = zip(*(entry[name] for name in lists), strict=True)
         for number, values in enumerate(cells, start=1):
             row = {"condition": key, "item": number, **dict(zip(lists, values, strict=True))}
@@ -380,7 +409,7 @@ def _best_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     lists = [*document.values()]
     if len(lists) < 2 or not all(isinstance(value, list) and value for value in lists):
         return []
-    parts = [part for value in lists for part in value]
+    parts = [*chain.from_iterable(lists)]
     if not all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in parts):
         return []
     if not all(_LIKELY & {*part} for part in parts) or any(map(are_messages, lists)):
@@ -403,7 +432,7 @@ def _answers_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts = all(isinstance(text, str) for entry in entries for text in entry.values())
     if not texts or any([*entry] != names for entry in entries) or len(names) < 2:
         return []
-    roles = {meaning.role for name in (*names, *document) for meaning in meanings(name)}
+    roles = roles_of(*names, *document)
     if roles & {"question", "golden", "answer"}:
         return []  # columns
     by_system = _name_questions(names) and not _name_questions([*document])
@@ -411,7 +440,9 @@ def _answers_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         document = {name: {key: document[key][name] for key in document} for name in names}
     if not _name_questions([*document]):
         return []
-    asked = "question" if all(" " in key for key in document) else "id"
+    asked = "id"
+    if all(" " in key for key in document):
+        asked = "question"
     return [{asked: key, "answers": answers} for key, answers in document.items()]
 
 
@@ -458,8 +489,8 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The messages in lists under ids, each with its id as `conversation_id`: objects with a time
-    and a text of one name. Empty: the lists hold something else, or their names are no ids.
+    """The messages in lists under ids, each with the id of its chat: objects with a time and a
+    text of one name. Empty: the lists hold something else, or their names are no ids.
     """
     ids = sum(_LONG_NUMBER.search(name) is not None for name in document)
     if 2 * ids <= len(document):
@@ -469,7 +500,8 @@ def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         for entry in entries:
             if not isinstance(entry, Mapping):
                 return []
-            rows.append({"conversation_id": name, **entry})
+            rows.append({_ID_OF_A_CHAT: name, **entry})
+
     words = {word for key in rows[0] for word in words_of(key)} if rows else set()
     is_said = words & {"time", "timestamp", "date"} and words & {"message", "text", "content"}
     alike = all(len(row.keys() & rows[0].keys()) > 2 for row in rows)
@@ -477,15 +509,24 @@ def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 _LONG_NUMBER = re.compile(r"\d{4}")  # in what is the id of a chat or of a person
+_ID_OF_A_CHAT = next((f"{word}_id" for word in ADDED.before_id), "id")
 
 
 def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The chats in all branches of an object, as of users with the chats of each by id: each with
     the path of its keys. Empty: no objects part them, or not all that is below them are chats.
     """
-    branches = [value for value in document.values() if isinstance(value, Mapping)]
+    branches = []
+    for value in document.values():
+        if isinstance(value, Mapping):
+            branches.append(value)
+
     nested = [value for value in branches if _chat_at(value) is None]
-    lists = [value for value in document.values() if isinstance(value, list)]
+    lists = []
+    for value in document.values():
+        if isinstance(value, list):
+            lists.append(value)
+
     if len(branches) + len(lists) < 2 or not branches or not (nested or lists):
         return []
     found: list[dict[str, Any]] = []
@@ -494,6 +535,7 @@ def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         if isinstance(branch, Mapping) and not chats:
             return []
         found += chats
+
     return found
 
 
@@ -502,6 +544,7 @@ def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
     if chat is not None:
         key = "id" if "id" not in chat else "key"
         return [{key: name, **chat}]
+
     found: list[dict[str, Any]] = []
     if isinstance(value, Mapping) and depth < _DEEPEST:
         for key, below in value.items():
@@ -511,6 +554,7 @@ def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
             inside = _chat_at(part)
             if isinstance(part, Mapping) and inside is not None:
                 found.append(inside)
+
     return found
 
 
@@ -522,10 +566,16 @@ def _chat_at(value: object) -> dict[str, Any] | None:
         for key, held in value.items():
             if _holds_turns(key) and isinstance(held, list) and are_messages(held):
                 return {**value}
-        lists = [key for key, held in value.items() if isinstance(held, list)]
+
+        lists = []
+        for key, held in value.items():
+            if isinstance(held, list):
+                lists.append(key)
+
         is_one = len(lists) == 1 < len(value) and are_messages(value[lists[0]])
         if is_one:
             return {**value, "messages": value[lists[0]]}
+
     return None
 
 
@@ -544,12 +594,7 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     longest = max(tables, key=lambda name: len(tables[name]))
     if "." in longest or not _holds_turns(longest) or not are_messages(tables[longest]):
         return False
-    sides = set()
-    for message in tables[longest]:
-        keys = speaker_and_text(message)
-        sides.add(side_of(message[keys[0]]) if keys is not None else None)
-
-    return {"user", "assistant"} <= sides
+    return {"user", "assistant"} <= {*map(whose, tables[longest])}
 
 
 def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -560,6 +605,7 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
     if len(document) == 1:
         ((name, inside),) = document.items()
         chat = {"id": name, **inside} if isinstance(inside, Mapping) else chat
+
     for key, turns in chat.items():
         listed = turns if _holds_turns(key) and isinstance(turns, list) else []
         if listed and all(map(_is_pair, listed)):
@@ -570,8 +616,7 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _holds_turns(name: str) -> bool:
     """Whether a list of this name holds messages or turns."""
-    named = any(meaning.role == "messages" for meaning in meanings(name))
-    return named or name.casefold() in ("history", "dialog", "dialogue")
+    return "messages" in roles_of(name) or name.casefold() in ("history", "dialog", "dialogue")
 
 
 def _is_pair(turn: object) -> bool:
@@ -602,8 +647,16 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of columns that are lists of one length, or objects with the same keys."""
-    lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
-    objects = {key: value for key, value in document.items() if isinstance(value, Mapping)}
+    lists = {}
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            lists[key] = value
+
+    objects = {}
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            objects[key] = value
+
     if lists and len({len(value) for value in lists.values()}) == 1:
         return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
     keys = [tuple(value) for value in objects.values()]
@@ -624,10 +677,10 @@ def _is_one_row(document: Mapping[str, Any]) -> bool:
     """Whether an object is itself a row: it names a question in words, and something beside it."""
     asks, answers = False, False
     for key, value in document.items():
-        roles = {meaning.role for meaning in meanings(key) if not meaning.weak}
+        roles = sure_roles(key)
         if "messages" in roles and isinstance(value, str) and len(document) > 1:
             return True
-        weak = {meaning.role for meaning in meanings(key)}
+        weak = roles_of(key)
         asks = asks or ("question" in roles and isinstance(value, str))
         answers = answers or (
             bool(weak & {"golden", "answer", "criterion"}) and not isinstance(value, Mapping)

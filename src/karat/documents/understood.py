@@ -53,7 +53,10 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         """The same without the secrets in its texts: before these are cut, so that no piece of one
         remains.
         """
-        parts = [msgspec.structs.replace(part, text=redact(part.text)) for part in self.parts]
+        parts = []
+        for part in self.parts:
+            parts.append(msgspec.structs.replace(part, text=redact(part.text)))
+
         return msgspec.structs.replace(self, parts=tuple(parts))
 
     def lines(self) -> list[str]:
@@ -73,6 +76,7 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, str] = {}
         for part in self.parts:
             found.setdefault(part.role, part.on_one_line(_LONGEST))
+
         if self.unused:
             found["not used"] = clean(", ".join(self.unused))
         return found
@@ -89,6 +93,7 @@ def beginning(value: object) -> str:
         value = dialogue(value)
     elif isinstance(value, Mapping):
         value = lines_of(value)
+
     return shorten(clean(str(value)), _WIDEST, placeholder=" …")
 
 
@@ -98,7 +103,10 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
     """
     roles, named = [], []
     for role, meaning in _MEANINGS.items():
-        paths = [path for reading in undecided.readings for path in reading.roles.get(role, ())]
+        paths: list[str] = []
+        for reading in undecided.readings:
+            paths += reading.roles.get(role, ())
+
         if paths:
             roles.append(f"{role}: {meaning}")
             named += paths

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
 
-import msgspec
-
 from karat.documents.candidates import TEXTS_OF_ANSWERS
 from karat.documents.cells import parsed
-from karat.documents.columns import Row, are_messages, is_empty, score_in
+from karat.documents.columns import Row, are_messages, is_empty, score_in, without
 from karat.documents.names import (
     DECIDED,
     SAID,
@@ -22,6 +20,7 @@ from karat.documents.names import (
     is_score_name,
     joined,
     meanings,
+    roles_of,
     speaker_and_text,
     word_set,
     words_of,
@@ -79,6 +78,7 @@ def unfolded(rows: Rows) -> Rows:
         number, text = summary
         others = ((at, row) for at, row in rows.rows if at != number)
         rows = _changed(rows, others, f"the last row sums up the others and is left out: {text}")
+
     written = []
     for name, value in first[0].items():
         cells = [row.get(name) for row in first]
@@ -94,6 +94,7 @@ def unfolded(rows: Rows) -> Rows:
     if counted:
         listed = some_of([f"'{name}' of '{whole}'" for name, whole in counted.items()])
         rows = _changed(rows, _as_shares(rows.rows, counted), f"taken as a share: {listed}")
+
     if rows.count:
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
     together = _answers_and_scores(first)
@@ -131,12 +132,20 @@ def unfolded(rows: Rows) -> Rows:
 
 
 def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Rows:
-    changed = msgspec.structs.replace(
-        rows, rows=[], count=0, columns=(), notes=[*rows.notes, *notes]
-    )
+    changed = rows.emptied(*notes)
     for number, row in numbered:
         changed.add(number, row)
+
     return changed
+
+
+def _reasons_in(judged: Mapping[str, Any]) -> dict[str, Any]:
+    reasons = {}
+    for key in ("reason", "explanation"):
+        if key in judged:
+            reasons[key] = judged[key]
+
+    return reasons
 
 
 # --- a last row that sums up the others -------------------------------------------------------
@@ -170,7 +179,12 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
         if mean is not None and len(scores) == len(above):
             numbers += 1
             means += abs(mean - sum(scores) / len(scores)) <= _ROUNDED
-    texts = [value for value in row.values() if isinstance(value, str) and score_in(value) is None]
+
+    texts = []
+    for value in row.values():
+        if isinstance(value, str) and score_in(value) is None:
+            texts.append(value)
+
     if lacks or (texts == [name] and 0 < numbers == means):
         return number, name
     return None
@@ -197,7 +211,8 @@ def _applying(first: Sequence[Row]) -> dict[str, str]:
 
 
 def _where_they_apply(
-    rows: Iterable[tuple[int, Row]], applying: Mapping[str, str]
+    rows: Iterable[tuple[int, Row]],
+    applying: Mapping[str, str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         changed = dict(row)
@@ -271,7 +286,8 @@ def _whole_number(value: object) -> int | None:
 
 
 def _as_shares(
-    rows: Iterable[tuple[int, Row]], counted: Mapping[str, str]
+    rows: Iterable[tuple[int, Row]],
+    counted: Mapping[str, str],
 ) -> Iterator[tuple[int, Row]]:
     """0 of 0 is no share."""
     for number, row in rows:
@@ -292,10 +308,14 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
 
     An object that is itself what is right, or what was answered, stays a text, which is compared.
     """
-    texts = [cell for cell in cells if cell is not None and cell != ""]
+    texts = []
+    for cell in cells:
+        if cell is not None and cell != "":
+            texts.append(cell)
+
     if not texts or not all(isinstance(cell, str) and cell[:1] in ("{", "[") for cell in texts):
         return False
-    compared = bool({meaning.role for meaning in meanings(name)} & {*_SAID})
+    compared = bool(roles_of(name) & {*_SAID})
     for cell in texts:
         value = parsed(str(cell))
         messages = isinstance(value, list) and are_messages(value)
@@ -310,7 +330,8 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
 
 
 def _with_objects(
-    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+    rows: Iterable[tuple[int, Row]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         changed = dict(row)
@@ -343,10 +364,10 @@ def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tupl
         for part in row.get(column) or ():
             keys = _metric_in(part) if isinstance(part, Mapping) else None
             if keys is not None:
-                about = {key: part[key] for key in ("reason", "explanation") if key in part}
+                about = _reasons_in(part)
                 metrics[part[keys[0]].replace(".", "_")] = {"score": part[keys[1]], **about}
 
-        others = {key: value for key, value in row.items() if key != column}
+        others = without(row, [column])
         yield number, {**others, "scores": metrics}
 
 
@@ -357,7 +378,7 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
     words = words_of(name)
     if not words or words[-1] not in _SEVERAL or not all(_is_list(cell) for cell in cells):
         return False
-    parts = [part for cell in cells if isinstance(cell, list) for part in cell]
+    parts = _entries_of(cells)
     if all(isinstance(part, str) for part in parts):
         labels = words[-1] == "predictions" and not any(" " in part for part in parts)
         return words[-1] in _TEXTS and not labels
@@ -366,7 +387,7 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
         return False
     first = parts[0]
     assert isinstance(first, Mapping)
-    roles = {meaning.role for key in first for meaning in meanings(key)}
+    roles = roles_of(*first)
     judged = any(is_score_name(key) for key in first) and roles & {"model", "condition"}
     written = words[-1] in _TEXTS and all(map(_is_written, parts))
     return bool(roles & {*_SAID}) or bool(judged) or written
@@ -389,8 +410,18 @@ def _is_right_for(first: Sequence[Row], key: str, name: str) -> bool:
 
 def _is_written(part: Mapping[str, Any]) -> bool:
     """Whether an object holds a text under no name that says whose it is."""
-    roles = {meaning.role for key in part for meaning in meanings(key)}
+    roles = roles_of(*part)
     return isinstance(part.get("text"), str) and not roles & {*_SAID}
+
+
+def _entries_of(cells: Iterable[object]) -> list[Any]:
+    """The entries of all cells that are lists."""
+    found = []
+    for cell in cells:
+        if isinstance(cell, list):
+            found += cell
+
+    return found
 
 
 def _entries(value: object) -> Sequence[object]:
@@ -406,7 +437,7 @@ def _is_list(value: object) -> bool:
 
 def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = {key: value for key, value in row.items() if key != column}
+        shared = without(row, [column])
         for part in _entries(row.get(column)):
             if isinstance(part, Mapping):
                 said = {"response": part["text"]} if _is_written(part) else {}
@@ -425,7 +456,11 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
     for answer in lists:
         if Meaning("answer") not in meanings(answer) and "".join(words_of(answer)) not in _TEXTS:
             continue
-        alike = [name for name in lists if all(len(row[name]) == len(row[answer]) for row in first)]
+        alike = []
+        for name in lists:
+            if all(len(row[name]) == len(row[answer]) for row in first):
+                alike.append(name)
+
         if any(is_score_name(name) for name in alike):
             return alike
 
@@ -433,10 +468,11 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
 
 
 def _a_row_an_entry(
-    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+    rows: Iterable[tuple[int, Row]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = {key: value for key, value in row.items() if key not in columns}
+        shared = without(row, columns)
         lists = [_entries(row.get(name)) for name in columns]
         for entries in zip_longest(*lists):
             yield number, {**shared, **dict(zip(columns, entries, strict=True))}
@@ -450,7 +486,7 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
     keys: dict[frozenset[str], list[str]] = {}
     for name in first[0]:
         cells = [row.get(name) for row in first]
-        parts = [part for cell in cells if isinstance(cell, list) for part in cell]
+        parts = _entries_of(cells)
         objects = all(isinstance(part, Mapping) and part for part in parts)
         of_one = bool({*words_of(name)} & (SAID | _SEVERAL)) or is_gold(words_of(name))
         if not parts or not all(map(_is_list, cells)) or not objects or of_one:
@@ -462,8 +498,8 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
         keys.setdefault(next(alike, own), []).append(name)
 
     for shared, names in keys.items():
-        roles = {meaning.role for key in shared for meaning in meanings(key)}
-        named = {meaning.role for name in names for meaning in meanings(name)}
+        roles = roles_of(*shared)
+        named = roles_of(*names)
         answered = roles & {*_SAID, "score"} or shared & DECIDED
         others = named & {"context", "tools", "choices", "criterion"}
         if len(names) > 1 and answered and not others and "condition" not in first[0]:
@@ -473,10 +509,11 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
 
 
 def _a_row_a_setting(
-    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+    rows: Iterable[tuple[int, Row]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        shared = {key: value for key, value in row.items() if key not in columns}
+        shared = without(row, columns)
         for name in columns:
             for part in _entries(row.get(name)):
                 if isinstance(part, Mapping):
@@ -491,9 +528,7 @@ def _metric_column(first: Sequence[Row]) -> str | None:
     for name in first[0]:
         is_metric = "".join(words_of(name)) in _METRIC
         if is_metric and all(isinstance(row.get(name), str) for row in first):
-            asks = any(
-                meaning.role in ("question", "id") for key in first[0] for meaning in meanings(key)
-            )
+            asks = bool(roles_of(*first[0]) & {"question", "id"})
             if asks and _value_column(first[0]) is not None:
                 return name
 
@@ -507,7 +542,8 @@ def _value_column(row: Row) -> str | None:
 
 
 def _a_row_for_all_metrics(
-    rows: Iterable[tuple[int, Row]], metric: str
+    rows: Iterable[tuple[int, Row]],
+    metric: str,
 ) -> Iterator[tuple[int, Row]]:
     merged: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, row in rows:
@@ -521,7 +557,7 @@ def _a_row_for_all_metrics(
 
         _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))
         if value is not None:
-            about = {key: row[key] for key in ("reason", "explanation") if key in row}
+            about = _reasons_in(row)
             whole["scores"][str(row[metric]).replace(".", "_")] = {"score": row[value], **about}
 
     yield from merged.values()

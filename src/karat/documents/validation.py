@@ -100,8 +100,12 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
         message = messages[0]
         if len(messages) > 1 and all(one.startswith("must be ") for one in messages):
             # those of a union's members as one: "must be A or B"
-            wishes = [one.partition(", got ")[0].removeprefix("must be ") for one in messages]
+            wishes = []
+            for one in messages:
+                wishes.append(one.partition(", got ")[0].removeprefix("must be "))
+
             message = f"must be {' or '.join(wishes)}, got {message.partition(', got ')[2]}"
+
         explained.append(msgspec.structs.replace(problems[0], message=message))
 
     return explained
@@ -183,7 +187,10 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     field = _field(model, place)
     if field is not None and field.examples:
         flow: str = yaml.safe_dump(
-            field.examples[0], default_flow_style=True, sort_keys=False, width=1000
+            field.examples[0],
+            default_flow_style=True,
+            sort_keys=False,
+            width=1000,
         )
         flow = flow.removesuffix("...\n").strip()
         example = f"; write e.g. `{place[-1]}: {flow}`"
@@ -197,6 +204,7 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
                 return elsewhere[place[-1]]
 
         return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
+
     if kind == "missing":
         if field and field.description and not example:
             about = f": {field.description}"
@@ -264,7 +272,9 @@ def _keys(model: type[BaseModel], place: Place) -> list[str]:
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
     """The models' definition of the value at a place; None if it is not a field of a model."""
     if place:
-        fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])]
+        fields = []
+        for parent in _models(model, place[:-1]):
+            fields.append(_by_key(parent, place[-1]))
     else:
         fields = []
 

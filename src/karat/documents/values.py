@@ -49,9 +49,11 @@ class Value:
             self.refuse("a list")
             return []
 
-        return [
-            Value(below, f"{self.path}.{index}", self.wrong) for index, below in enumerate(value)
-        ]
+        found: list[Value] = []
+        for index, below in enumerate(value):
+            found.append(Value(below, f"{self.path}.{index}", self.wrong))
+
+        return found
 
     def text(self, *, number: bool = False, optional: bool = False) -> str:
         """A text that is not empty, or a number as text; "" if there is none, which is a fault

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from karat.documents.columns import is_empty
 from karat.documents.csv_rows import above_the_header, header_names, titles
-from karat.documents.names import meanings, with_role
+from karat.documents.names import roles_of, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
 from karat.documents.tables import SPLITS
@@ -54,7 +54,12 @@ _Cells = Sequence[object]
 
 
 def read_workbook(
-    rows: Rows, path: Path, data: bytes, *, sheet: str | None = None, results: bool = False
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    *,
+    sheet: str | None = None,
+    results: bool = False,
 ) -> None:
     """Adds the rows of one sheet; the first non-empty row names the columns. Raises BadDataset,
     MissingExtra.
@@ -80,6 +85,7 @@ def read_workbook(
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 # zipfile never reads more of a member than its declared size.
                 size = sum(member.file_size for member in archive.infolist())
+
             if (wrong := unpacks_too_large(size, len(data))) is not None:
                 raise _bad(path, "file", wrong)
             every = results and sheet == _ALL
@@ -94,10 +100,13 @@ def read_workbook(
             if results and asked and _alike(data, asked=False):
                 every_sheet = f"; '{_ALL}' reads those with the same columns, each as a condition"
                 raise _bad(path, first.place, first.message + every_sheet) from error
+
             raise
         except _DAMAGED as error:
             raise _bad(
-                path, "file", f"is not an Excel workbook (.xlsx), or is damaged: {str(error)[:200]}"
+                path,
+                "file",
+                f"is not an Excel workbook (.xlsx), or is damaged: {str(error)[:200]}",
             ) from error
 
 
@@ -107,6 +116,7 @@ def _alike(data: bytes, *, asked: bool) -> list[str]:
     """
     with _opened(data, values=True) as workbook:
         headers = _headers(workbook.worksheets)
+
     alike: list[str] = []
     for header in headers.values():
         same = [title for title in headers if headers[title] == header]
@@ -121,7 +131,13 @@ def _alike(data: bytes, *, asked: bool) -> list[str]:
 
 
 def _read_together(
-    rows: Rows, path: Path, data: bytes, titles: Sequence[str], *, results: bool, every: bool
+    rows: Rows,
+    path: Path,
+    data: bytes,
+    titles: Sequence[str],
+    *,
+    results: bool,
+    every: bool,
 ) -> None:
     """Adds the rows of several sheets, each with the name of its own: as its condition if a
     question of results is in two, or the user wants `every` sheet.
@@ -171,6 +187,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         if sheet is None:
             sheet = worksheet.title
             _note_others(rows, worksheet)
+
         lines = _numbered(path, worksheet)
         first = [*islice(lines, _FIRST)]
         above = titles(_of_one_width(cells for _, cells in first))
@@ -212,13 +229,18 @@ def _opened(data: bytes, *, values: bool) -> closing[Workbook]:
 
 @contextmanager
 def _sheet(
-    path: Path, data: bytes, name: str | None, *, values: bool
+    path: Path,
+    data: bytes,
+    name: str | None,
+    *,
+    values: bool,
 ) -> Iterator[ReadOnlyWorksheet]:
     with _opened(data, values=values) as workbook:
         sheets = {sheet.title: sheet for sheet in workbook.worksheets}
         if name is None and len(sheets) > 1:
             likely = _likely(_headers(workbook.worksheets)) or [*sheets]
             sheets = {title: sheets[title] for title in likely}
+
         if name is None and len(sheets) != 1:
             if sheets:
                 message = _must_name(sheets)
@@ -279,9 +301,10 @@ def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
             asking.append(title)
 
     if len(asking) == 1:
-        roles = {meaning.role for name in headers[asking[0]] for meaning in meanings(name)}
+        roles = roles_of(*headers[asking[0]])
         if roles & {"golden", "answer"}:
             return asking
+
     return [*headers]
 
 
@@ -354,7 +377,9 @@ def _find_formulas(
         _sheet(path, data, sheet, values=False) as formulas,
     ):
         for (number, cells), (_, written) in zip(
-            _numbered(path, values), _numbered(path, formulas), strict=True
+            _numbered(path, values),
+            _numbered(path, formulas),
+            strict=True,
         ):
             cell = zip(header, cells, written, strict=False)  # a row may be shorter than the header
             name = next(

@@ -19,6 +19,7 @@ def read_xml(text: str) -> Any:
         raise ValueError(
             f"is larger than {_MAX_BYTES // 1_000_000} MB, the limit for XML: save it as CSV"
         )
+
     if "<!DOCTYPE" in text or "<!ENTITY" in text:  # entities can make a small file huge
         raise ValueError("declares a document type (<!DOCTYPE>), which is not read: remove it")
     try:
@@ -43,11 +44,16 @@ def _value(element: ElementTree.Element, depth: int) -> Any:
     if any((child.tail or "").strip() for child in element):  # words in bold, say
         text = "".join(element.itertext()).strip()
         element = ElementTree.Element(element.tag, element.attrib)
+
     if not len(element) and not element.attrib:
         return text
-    found: dict[str, list[Any]] = {name: [value] for name, value in element.attrib.items()}
+    found: dict[str, list[Any]] = {}
+    for name, value in element.attrib.items():
+        found[name] = [value]
+
     for child in element:
         found.setdefault(child.tag.rpartition("}")[2], []).append(_value(child, depth + 1))
+
     if text:
         found.setdefault("text", []).append(text)
     return {name: parts[0] if len(parts) == 1 else parts for name, parts in found.items()}

@@ -14,6 +14,7 @@ from karat.documents.names import (
     any_speaker_and_text,
     last_part,
     meanings,
+    roles_of,
     side_of,
     speaker_and_text,
     with_role,
@@ -193,11 +194,12 @@ def _of_objects(part: Mapping[str, Any]) -> list[Message]:
     """
     found: list[Message] = []
     for key, value in part.items():
-        texts = (
-            [value[name] for name in _TEXTS if name in value] if isinstance(value, Mapping) else []
-        )
+        if isinstance(value, Mapping):
+            texts = [value[name] for name in _TEXTS if name in value]
+        else:
+            texts = []
         words = words_of(key)
-        of_system = words[0] == "system" and words[-1] in _SAID if words else False
+        of_system = words[:1] == ("system",) and words[-1] in _SAID
         who = side_of_column(key) or ("assistant" if of_system else None)
         if who is not None and texts and isinstance(texts[0], str):
             found.append({"role": who, "content": texts[0]})
@@ -207,7 +209,8 @@ def _of_objects(part: Mapping[str, Any]) -> list[Message]:
 
 def of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[str]:
     """The columns whose names are those of a speaker, or of what this side says."""
-    spoken, said = [], []
+    spoken = []
+    said = []
     for path in columns:
         name = path.rpartition(".")[2]
         who = side_of_column(name) or ("assistant" if name.lower() == "system" else None)
@@ -274,7 +277,8 @@ def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
             message = node.get("message")
         if not isinstance(message, Mapping):
             continue
-        who, said = cell(message, "author.role"), cell(message, "content.parts")
+        who = cell(message, "author.role")
+        said = cell(message, "content.parts")
         hidden = cell(message, "metadata.is_visually_hidden_from_conversation")
         if not isinstance(who, str) or not isinstance(said, list) or hidden:
             continue
@@ -282,7 +286,8 @@ def of_tree(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         shown: Message = {"role": who, "content": text}
         if not text.strip():
             shown["content"] = in_place_of_text(said) or ""
-        model, recipient = cell(message, "metadata.model_slug"), message.get("recipient")
+        model = cell(message, "metadata.model_slug")
+        recipient = message.get("recipient")
         if isinstance(model, str):
             shown["model"] = model
         if who == "assistant" and recipient not in (None, "all"):
@@ -308,5 +313,4 @@ def is_of_turns(path: str) -> bool:
 
 def is_spoken(path: str) -> bool:
     """Whether a list under this name holds what people say."""
-    named = any(meaning.role == "messages" for meaning in meanings(path))
-    return named or bool({*words_of(path)} & _SPOKEN)
+    return "messages" in roles_of(path) or bool({*words_of(path)} & _SPOKEN)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import Column, Row, columns_of, is_empty
+from karat.documents.columns import Column, Row, columns_of, is_empty, without
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -68,7 +68,7 @@ def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
                 if not is_empty(row.get(turn[side])):
                     messages.append({"role": side, "content": row[turn[side]]})
 
-        others = {key: value for key, value in row.items() if key not in used}
+        others = without(row, used)
         chats.append((place, {**others, MESSAGES: messages}))
 
     return with_rows(rows, chats, "a row: the turns of a conversation")
@@ -99,7 +99,7 @@ def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
             for side in order:
                 messages += [{"role": side, "content": text} for text in said[side][at : at + 1]]
 
-        beside = {key: value for key, value in row.items() if key not in lists.values()}
+        beside = without(row, lists.values())
         chats.append((number, {**beside, MESSAGES: messages}))
 
     named = f"'{lists['user']}' and '{lists['assistant']}'"
@@ -126,12 +126,16 @@ def in_parallel_lists(
         return None
     chats = []
     for number, row in rows.rows:
-        names, texts = row.get(speaker) or [], row.get(text) or []
+        names = row.get(speaker) or []
+        texts = row.get(text) or []
         if len(names) != len(texts) or not all(isinstance(said, str) for said in texts):
             return None
         pairs = zip(names, texts, strict=True)
-        said = [{"role": str(name), "content": content} for name, content in pairs]
-        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        said = []
+        for name, content in pairs:
+            said.append({"role": str(name), "content": content})
+
+        beside = without(row, (speaker, text))
         chats.append((number, {**beside, MESSAGES: written(said, agent)}))
 
     known = any(has_both_sides(row[MESSAGES]) for _, row in chats)
@@ -169,6 +173,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     filled = []
     for _, row in rows.rows:
         filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
+
     exchanges = 2 * sum(len(sides) > 1 for sides in filled) > rows.count
 
     neither = filled.count(set())
@@ -182,7 +187,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     said: list[tuple[int, Row, Message]] = []
     unasked = 0
     for (number, row), sides in zip(rows.rows, filled, strict=True):
-        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        beside = without(row, spoken.values())
         if exchanges and named is not None and is_empty(row.get(named)):
             beside[named] = f"row {number}"  # of which conversation it is nobody knows
         if exchanges and sides == {"assistant"}:
@@ -212,7 +217,10 @@ def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[tuple[int
         if not any(path in row for path in spoken.values()):
             said = pair(row, ASKED, ANSWERED)
         if has_both_sides(said):
-            texts = {spoken[message["role"]]: message["content"] for message in said}
+            texts = {}
+            for message in said:
+                texts[spoken[message["role"]]] = message["content"]
+
             found.append((number, {**row, **texts}))
             converted += 1
         else:
@@ -227,7 +235,10 @@ def _rows_apart(
     """Each row as a chat of a question and its answer; what is asked again is no repetition, where
     no id says so.
     """
-    ids = [[str(row.get(path)) for _, row in rows.rows] for path in with_role(columns, "id")]
+    ids = []
+    for path in with_role(columns, "id"):
+        ids.append([str(row.get(path)) for _, row in rows.rows])
+
     is_named = any(len({*values}) == len(values) for values in ids)
     found: list[tuple[int, Row]] = []
     for number, row in rows.rows:
@@ -236,7 +247,7 @@ def _rows_apart(
             if not is_empty(row.get(spoken[side])):
                 chat.append({"role": side, "content": row.get(spoken[side])})
 
-        beside = {key: value for key, value in row.items() if key not in spoken.values()}
+        beside = without(row, spoken.values())
         if not is_named:
             beside["conversation_id"] = f"row {number}"
         found.append((number, {**beside, MESSAGES: chat}))

@@ -7,8 +7,17 @@ from itertools import islice
 from typing import Any
 
 from karat.documents.chats import Message
-from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
-from karat.documents.names import criterion_type, meanings, with_role
+from karat.documents.columns import (
+    LOOKED_AT,
+    Column,
+    Row,
+    are_messages,
+    cell,
+    columns_of,
+    is_empty,
+    without,
+)
+from karat.documents.names import criterion_type, roles_of, with_role
 from karat.documents.row_list import Rows
 from karat.formats import excerpt, plural, some_of, text_of
 from karat_conversations.layouts._cells import ANSWERED, ASKED, is_of_turns, pair
@@ -42,7 +51,11 @@ def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         deeper = []
         for name, held in inside.items():
             if isinstance(held.example, list):
-                parts = [part for part in held.example if isinstance(part, Mapping)]
+                parts = []
+                for part in held.example:
+                    if isinstance(part, Mapping):
+                        parts.append(part)
+
                 if with_role(columns_of(parts), "question"):
                     deeper.append(name)
 
@@ -60,8 +73,12 @@ def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
     apart: list[tuple[int, Row]] = []
     uneven = []
     for number, row in rows.rows:
-        lists = {path: row[path] for path in parallel if isinstance(row.get(path), list)}
-        beside = {key: value for key, value in row.items() if key not in parallel}
+        lists = {}
+        for path in parallel:
+            if isinstance(row.get(path), list):
+                lists[path] = row[path]
+
+        beside = without(row, parallel)
         if parallel[0] not in lists:
             if not is_empty(row.get(parallel[0])):
                 apart.append((number, row))  # one question, as it is
@@ -74,6 +91,7 @@ def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
     found = with_rows(rows, apart, f"rows: the lists {some_of(parallel)}")
     for number in uneven:
         found.fault(number, f"the lists {some_of(parallel)} are not equally long")
+
     return _with_unread(rows, found, parallel[0], objects=False)
 
 
@@ -120,7 +138,7 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
             if all(len(both) < 2 or both[0] == both[1] for both in sizes):
                 alike.append(path)
 
-        roles = {found.role for path in alike if path != asked for found in meanings(path)}
+        roles = roles_of(*(path for path in alike if path != asked))
         if roles & {*ANSWERED} and any(
             isinstance(row.get(asked), list) and len(row[asked]) > 1 for row in first
         ):
@@ -147,7 +165,7 @@ def turns_apart(rows: Rows) -> Rows | None:
                 name = row[named]
             else:
                 name = str(number)
-            beside = {key: value for key, value in row.items() if key not in (path, named)}
+            beside = without(row, (path, named))
             for place, entry in enumerate(_entries(row, path)):
                 turn = {**beside, "turn": place, **entry, "conversation_id": name}
                 turns.append((number, turn))
@@ -163,6 +181,7 @@ def _entries(row: Row, path: str) -> list[Row]:
     for name, part in _parts(row.get(path)):
         if isinstance(part, Mapping):
             found.append({path: name, **part} if name else part)
+
     return found
 
 
@@ -184,7 +203,10 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
         beside = {}
         for key, value in row.items():
             if key != path:
-                name = "conversation_id" if asked is not None and key == "id" else key
+                if asked is not None and key == "id":
+                    name = "conversation_id"
+                else:
+                    name = key
                 beside[name] = value
 
         before: list[Message] = []
@@ -205,7 +227,7 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
 def _without(row: Row, path: str) -> dict[str, Any]:
     """A row without the value under a path."""
     key, _, below = path.partition(".")
-    kept = {name: value for name, value in row.items() if name != path}
+    kept = without(row, (path,))
     if below and isinstance(kept.get(key), Mapping):
         kept[key] = _without(kept[key], below)
     return kept

@@ -10,8 +10,8 @@ from itertools import islice
 from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, has_both_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty
-from karat.documents.names import last_part, meanings, side_of, with_role, word_set, words_of
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty, without
+from karat.documents.names import last_part, roles_of, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, written
@@ -48,13 +48,17 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     if named is None and "author" in words_of(last_part(speaker)):
         return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
-    classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
-    roles = {meaning.role for path in classes for meaning in meanings(path)}
+    classes = []
+    for path in others:
+        if 2 * columns[path].filled > columns[path].rows:
+            classes.append(path)
+
+    roles = roles_of(*classes)
     if named is None and "golden" in roles:
         return None  # a class of each message
     said: list[tuple[int, Row, Message]] = []
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (speaker, text)}
+        beside = without(row, (speaker, text))
         said.append((number, beside, {"role": str(cell(row, speaker)), "content": cell(row, text)}))
 
     when = time_column(rows, columns)
@@ -90,7 +94,7 @@ def _by_turns(
         name = str(row.get(named))
         who = BY_TURNS[turns.get(name, 0) % 2]
         turns[name] = turns.get(name, 0) + 1
-        beside = {key: value for key, value in row.items() if key != text}
+        beside = without(row, (text,))
         said.append((number, beside, {"role": who, "content": cell(row, text)}))
 
     if 2 * len(turns) > len(said):
@@ -121,7 +125,7 @@ def in_objects(
         for number, row in rows.rows:
             message = row.get(path)
             if isinstance(message, Mapping):
-                beside = {key: value for key, value in row.items() if key != path}
+                beside = without(row, (path,))
                 said.append((number, beside, {**message, "content": message.get("content")}))
 
         named = next(iter(with_role(columns, "conversation")), None)
@@ -176,6 +180,7 @@ def by_conversation(
                 filled.append(message)
             elif side_of(message["role"]) == "assistant":
                 filled.append({**message, "content": ""})  # there was no reply
+
         chats.append((number, {**shared, MESSAGES: written(filled, agent)}))
 
     return chats, moved
@@ -200,7 +205,7 @@ def time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
 def _place(value: object, path: str) -> float:
     """Where a message belongs among others, by its time or the number of its turn; NaN: unknown."""
     seconds = _seconds(value)
-    if seconds is None and any(meaning.role == "turn" for meaning in meanings(path)):
+    if seconds is None and "turn" in roles_of(path):
         with suppress(ValueError):
             return float(str(value))
     return math.nan if seconds is None else seconds
@@ -212,6 +217,7 @@ def _seconds(value: object) -> float | None:
     with suppress(ValueError):
         number = float(text)
         return number if _SINCE_1973 <= number < math.inf else None
+
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -236,6 +242,7 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
         spoken: dict[str, set[str]] = {}
         for _, row in islice(rows.rows, LOOKED_AT):
             spoken.setdefault(str(row.get(path)), set()).add(str(cell(row, speaker)))
+
         shared = []
         for names in spoken.values():
             if len(names) > 1:
@@ -249,7 +256,8 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
-    speaker, text = _column(columns, SPEAKERS), _column(columns, SAYS)
+    speaker = _column(columns, SPEAKERS)
+    text = _column(columns, SAYS)
     numbered = (path for path in columns if words_of(path) in _NUMBERED_SPEAKERS)
     if speaker is None and text is not None:
         speaker = next((p for p in numbered if len(columns[p].values) <= FEW_SPEAKERS), None)
@@ -259,7 +267,11 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
         both = {"user", "assistant"}
         sides = (p for p in columns if both <= {*map(side_of, columns[p].values)})
         speaker = next(sides, None)
-    ends = {word for path in columns if columns[path].is_text for word in words_of(path)[-1:]}
+    ends = set[str]()
+    for path in columns:
+        if columns[path].is_text:
+            ends |= {*words_of(path)[-1:]}
+
     if speaker is None and _TIMES & words and not _REPLIES & ends:
         persons = (path for path in columns if words_of(last_part(path)) in _PERSONS)
         speaker = next((path for path in persons if columns[path].is_text), None)

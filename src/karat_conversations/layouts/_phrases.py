@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-from karat.documents.columns import LOOKED_AT, Row, is_empty
-from karat.documents.names import joined, meanings, word_set
+from karat.documents.columns import LOOKED_AT, Row, is_empty, without
+from karat.documents.names import joined, roles_of, word_set
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._rows import with_rows
@@ -42,8 +42,12 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         listed = [_phrases(row, name) for row in first]
         if None in listed or max(map(len, filter(None, listed))) < 2:
             continue
-        others = [other for other in first[0] if other != name and other not in intents]
-        roles = {meaning.role for other in others for meaning in meanings(other)}
+        others = []
+        for other in first[0]:
+            if other != name and other not in intents:
+                others.append(other)
+
+        roles = roles_of(*others)
         if "question" in roles:
             continue  # they are variants of it
         to = name if name in named else "question"
@@ -59,7 +63,7 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
 
 def _apart(rows: Iterable[tuple[int, Row]], name: str, to: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
-        others = {key: value for key, value in row.items() if key != name}
+        others = without(row, (name,))
         phrases: Sequence[object] = _phrases(row, name) or [row.get(name)]
         for phrase in phrases:
             yield number, {to: phrase, **others}

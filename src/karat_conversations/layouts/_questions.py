@@ -72,7 +72,11 @@ def _of_table(text: str) -> list[Mapping[str, str]]:
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.replace("\\|", "|").strip() for cell in _BAR.split(line.strip("|"))]
+    found = []
+    for cell in _BAR.split(line.strip("|")):
+        found.append(cell.replace("\\|", "|").strip())
+
+    return found
 
 
 def _below_headings(text: str) -> list[Mapping[str, str]]:

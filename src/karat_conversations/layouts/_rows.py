@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from karat.documents.columns import Column, Row
 from karat.documents.names import with_role
 from karat.documents.row_list import Rows
@@ -25,8 +23,9 @@ def asks(columns: Mapping[str, Column], text: str | None = None) -> bool:
 def with_rows(
     rows: Rows, numbered: Iterable[tuple[int, Row]], note: str, *, regrouped: bool = False
 ) -> Rows:
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     found.regrouped = regrouped
     for number, row in numbered:
         found.add(number, row)
+
     return found

@@ -11,7 +11,7 @@ import msgspec
 
 from karat.documents.cells import parsed
 from karat.documents.chats import Message, has_both_sides, with_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import NOT_SPEAKING, last_part, side_of, word_set, words_of
 from karat.documents.row_list import Rows
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, is_spoken
@@ -74,7 +74,7 @@ def in_shaped_lists(
             said = [message for message in said if message["content"] is not None]
             if agent != ANYONE:
                 said = with_sides(said, agent, system_answers=True)
-            others = {key: value for key, value in row.items() if key != top}
+            others = without(row, (top,))
             chats.append((number, {**others, MESSAGES: said}))
 
         known = any(has_both_sides(row[MESSAGES]) for _, row in chats)

@@ -162,9 +162,11 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
     for match, _ in marks:
         said_after = text[match.end() : match.end() + 1].isspace()  # and no time goes on
         timed = timed and said_after and _TIMED.match(match[0]) is not None
+
     said_by = [said.lower() for _, said in marks]
     sides = _sides_of_marks(said_by, mark, agent, timed=timed, in_angles=in_angles)
-    begins, role = 0, "system"
+    begins = 0
+    role = "system"
     name = role
     found: list[Message] = []
     starts = []  # of messages after an empty line
@@ -196,7 +198,12 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
 
     if agent is None and not has_both_sides(message for chat in chats for message in chat):
         return []
-    return [chat for chat in chats if len({message["role"] for message in found}) > 1 and chat]
+    made = []
+    for chat in chats:
+        if len({message["role"] for message in found}) > 1 and chat:
+            made.append(chat)
+
+    return made
 
 
 def _sides_of_marks(

@@ -13,11 +13,11 @@ from functools import partial
 from itertools import islice
 
 from karat.documents.chats import Message, has_both_sides, of_people, of_users
-from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty, without
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
-    meanings,
+    roles_of,
     side_of,
     with_role,
     words_of,
@@ -149,6 +149,7 @@ def _of_texts(path: str, column: Column) -> str | None:
     for key in first if isinstance(first, Mapping) else ():
         if side_of_column(key) == "user":
             return f"{path}[].{key}"
+
     return path
 
 
@@ -162,7 +163,11 @@ def _of_one_side(turns: object) -> bool:
     for turn in turns:
         if not isinstance(turn, Mapping):
             return False
-        of_turn = {side_of_column(key) for key, value in turn.items() if isinstance(value, str)}
+        of_turn = set()
+        for key, value in turn.items():
+            if isinstance(value, str):
+                of_turn.add(side_of_column(key))
+
         if "user" not in of_turn:
             return False
         sides |= of_turn
@@ -238,7 +243,7 @@ def _in_cells(
     whole: bool,
 ) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
-        known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
+        known = {"golden", "context"} & roles_of(path)
         if known and columns[path].is_text and len(columns) > _OF_TEXTS:
             continue
         values = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
@@ -251,7 +256,7 @@ def _in_cells(
             chats = []
             beside = 0  # messages of other branches
             for number, row in rows.rows:
-                others = {key: value for key, value in row.items() if key != path}
+                others = without(row, (path,))
                 value = row.get(path)
                 if rows.count == 1 and isinstance(value, str):
                     several = conversations(value, agent)

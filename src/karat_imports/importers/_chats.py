@@ -107,6 +107,7 @@ def tool_calls(chat: Iterable[Message]) -> tuple[ToolCall, ...]:
         for id_, text in message.results:
             while first in results:
                 first += 1
+
             place = places.get(id_ or "", len(calls))
             if id_ is None:
                 place = first

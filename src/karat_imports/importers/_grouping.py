@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import MISSING, Row, is_empty
+from karat.documents.columns import MISSING, Row, is_empty, without
 from karat.documents.names import meanings, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
@@ -37,6 +38,23 @@ _FEWEST_BELOW = 3  # rows of a block, with its first
 _FEWEST = 5  # rows of which it matters how they are grouped
 
 
+def setting(key: str, values: Sequence[str]) -> str:
+    """An option of the importer, as a user writes it."""
+    written = f"{key}=[{', '.join(values)}]"
+    if len(values) == 1:
+        written = f"{key}={values[0]}"
+    return f"--set {quote(written)}"
+
+
+def ways_listed(ways: Iterable[str]) -> str:
+    """What a user may choose from, a line each."""
+    lines = []
+    for number, way in enumerate(ways, start=1):
+        lines.append(f"\n  {number}) {way}")
+
+    return "".join(lines)
+
+
 class Grouping(msgspec.Struct, frozen=True):
     """Which columns name the conversation, and after how many minutes a new one begins."""
 
@@ -50,12 +68,10 @@ class Grouping(msgspec.Struct, frozen=True):
     def options(self) -> str:
         """As a user writes it."""
         said = []
-        if len(self.columns) == 1:
-            said.append(f"--set conversation={self.columns[0]}")
-        elif self.columns:
-            said.append(f"--set 'conversation=[{', '.join(self.columns)}]'")
+        if self.columns:
+            said.append(setting("conversation", self.columns))
         if self.pause is not None:
-            said.append(f"--set pause={self.pause:g}")
+            said.append(setting("pause", [f"{self.pause:g}"]))
         return " ".join(said)
 
 
@@ -73,7 +89,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     times = row_times(rows) if by.pause is not None and not are_chats else {}
     pause = timedelta(minutes=by.pause or 0)
     begun = 0
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes])
+    found = rows.emptied()
     for number, row in rows.rows:
         name = tuple(str(row.get(column)) for column in columns)
         if each or any(is_empty(row.get(column)) for column in columns):
@@ -94,7 +110,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
             words = [*name]
             if name in parts:
                 words.append(str(parts[name]))
-            others = {key: value for key, value in piece.items() if key != _ID}
+            others = without(piece, (_ID,))
             found.add(number, {_ID: " ".join(words) or path.stem, **others})
 
     if by.pause is not None and not begun:
@@ -105,7 +121,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
 
 def _naming(rows: Rows, by: Grouping, path: Path, *, are_chats: bool) -> tuple[list[str], bool]:
     """The columns that name the conversation, and whether each row is one."""
-    keys = {key: None for _, row in rows.rows for key in row}
+    keys = keys_of(rows)
     columns = [*by.columns]
     if columns == [ROW] and ROW not in keys:
         return [], True
@@ -167,7 +183,7 @@ def without_placeholders(rows: Rows, by: Grouping) -> Rows:
     """The rows without the words for none in columns that name the conversation; without a column
     that holds nothing else.
     """
-    keys = {key: None for _, row in rows.rows for key in row}
+    keys = keys_of(rows)
     notes = []
     empty = []  # columns
     looked_at = dict.fromkeys([*with_role(keys, "conversation"), *by.columns])
@@ -181,10 +197,9 @@ def without_placeholders(rows: Rows, by: Grouping) -> Rows:
             empty.append(key)
     if not notes:
         return rows
-    notes = [*rows.notes, *notes]
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=notes)
+    found = rows.emptied(*notes)
     for number, row in rows.rows:
-        kept = {key: value for key, value in row.items() if key not in empty}
+        kept = without(row, empty)
         for key in kept.keys() & looked_at.keys():
             if _word(kept[key]) in _NOBODY:
                 kept[key] = None
@@ -224,7 +239,7 @@ def with_headers(rows: Rows, by: Grouping) -> Rows:
         return rows
     shown = some_of([f"'{key}'" for key in keys], most=6)
     note = f"{shown}: on the first row of {len(filled[ids[0]])} blocks only, read for all below it"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     head: dict[str, object] = {}
     for number, row in rows.rows:
         if not is_empty(row.get(ids[0])):
@@ -244,7 +259,7 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     """
     if rows.count < _FEWEST:
         return []
-    keys = {key: None for _, row in rows.rows for key in row}
+    keys = keys_of(rows)
     named = with_role(keys, "conversation")[:1]
     if named and not _long_pauses(rows, named[0]):
         return []
@@ -299,6 +314,7 @@ def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
             is_pair = {*words_of(key)} & _SENDERS and {*words_of(other)} & _RECIPIENTS
             if is_pair and _send_to_each_other(rows, key, other):
                 yield Grouping((key, other))
+
     days = [key for key in keys if words_of(key) in _DAYS and _is_shared(rows, key)]
     for key in keys:
         words = words_of(key)
@@ -346,10 +362,18 @@ def _long_pauses(rows: Rows, named: str) -> bool:
     return 4 * sum(sizes[name] for name in resumed) > rows.count
 
 
+def keys_of(rows: Rows) -> dict[str, None]:
+    """The keys of all rows, in their order."""
+    keys: dict[str, None] = {}
+    for _, row in rows.rows:
+        keys |= dict.fromkeys(row)
+
+    return keys
+
+
 def row_times(rows: Rows) -> dict[int, datetime]:
     """When each row was written, by its number; none: no column says so."""
-    keys = {key: None for _, row in rows.rows for key in row}
-    for key in keys:
+    for key in keys_of(rows):
         if OF_TIME.isdisjoint(words_of(key)) or words_of(key) in _DAYS:
             continue
         found = {}
@@ -357,6 +381,7 @@ def row_times(rows: Rows) -> dict[int, datetime]:
             written = moment(row.get(key))
             if written is not None:
                 found[number] = datetime.fromisoformat(written)
+
         if 2 * len(found) > rows.count:
             return found
 

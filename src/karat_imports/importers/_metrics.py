@@ -38,6 +38,7 @@ def no_scores(
     known = {*unsure.values()}
     for numbers in found.values():
         known.update(numbers)
+
     shown = "; ".join(f"'{path}' {brief(number)}" for path, number in unsure.items())
     listed = ", ".join(map(brief, sorted(known)))
     raise BadOption(

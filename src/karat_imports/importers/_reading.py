@@ -92,6 +92,7 @@ def each_readable(
         raise unread[0]
     for problem in unread:
         findings.unreadable(f"file: {problem.faults[0].message}", Path(problem.path).name)
+
     return made
 
 
@@ -218,6 +219,7 @@ def document(path: Path, *keys: str) -> Json:
             scan = _Scan(file)
             for _ in scan.items(keys):
                 pass
+
             value = decode(bytes(scan.rest))
     except Unreadable as error:
         raise bad_file(path, f"holds {error}") from None
@@ -295,7 +297,9 @@ class _Scan:
 
     def __init__(self, file: BufferedReader) -> None:
         # data: from the current item on; at: where to look next
-        self._file, self._data, self._at = file, b"", 0
+        self._file = file
+        self._data = b""
+        self._at = 0
         self.rest = bytearray()  # the text around the items
 
     def items(self, keys: Sequence[str]) -> Iterator[bytes]:
@@ -327,6 +331,7 @@ class _Scan:
 
         while self._data[self._at : self._at + 1] in (b",", b" ", b"\t", b"\r", b"\n"):
             self._at += 1
+
         return True
 
     def _within(self, opening: bytes, keys: Sequence[bytes]) -> Iterator[bytes]:
@@ -402,6 +407,7 @@ class Json(dict[str, object]):
         value = self
         for key in keys:
             value = Json(value.get(key))
+
         return value
 
     def list(self, key: str) -> list[Json]:
@@ -598,10 +604,11 @@ def repeats(names: Iterable[str]) -> Iterator[int]:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    return [
-        f"{name} ({number + 1})" if number else name
-        for name, number in zip(names, repeats(names), strict=True)
-    ]
+    found = []
+    for name, number in zip(names, repeats(names), strict=True):
+        found.append(f"{name} ({number + 1})" if number else name)
+
+    return found
 
 
 def by_name(names: Sequence[str], values: Iterable[_Read]) -> dict[str, _Read]:

@@ -31,8 +31,13 @@ def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
         rows = read_rows(path)
         for fault in rows.faults:
             findings.lose(fault.message, f"{path.name}, {fault.place}")
+
         for number, cells in rows.rows:
-            filled = {key: unpacked(cell) for key, cell in cells.items() if cell not in (None, "")}
+            filled = {}
+            for key, cell in cells.items():
+                if cell not in (None, ""):
+                    filled[key] = unpacked(cell)
+
             yield f"{path.name}, {rows.unit} {number}", Json(filled)
 
         return

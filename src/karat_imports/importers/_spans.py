@@ -95,15 +95,21 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
             error=error,
         )
 
-    evaluations: list[Mapping[str, object]] = [
-        event.attributes for event in events if event.name == _EVALUATION
-    ]
+    evaluations: list[Mapping[str, object]] = []
+    for event in events:
+        if event.name == _EVALUATION:
+            evaluations.append(event.attributes)
+
     if "gen_ai.evaluation.name" in attributes and not evaluations:
         evaluations = [attributes]
     scores = list(base.scores)
     for evaluation in evaluations:
         row = Json(dict(evaluation))
-        detail = {key: row[key] for key in row if key.startswith("gen_ai.evaluation.")}
+        detail = {}
+        for key in row:
+            if key.startswith("gen_ai.evaluation."):
+                detail[key] = row[key]
+
         scores.append(
             scored(
                 row.text("gen_ai.evaluation.name") or "evaluation",
@@ -153,11 +159,13 @@ def _chats(
     for source in sources:
         for key in ("gen_ai.input.messages", "gen_ai.prompt"):
             heard = heard or _written(source.get(key), "user")
+
         for key in ("gen_ai.output.messages", "gen_ai.completion"):
             said = said or _written(source.get(key), "assistant")
 
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
         heard = heard or messages(nested(attributes, prefix))
+
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         said = said or messages(nested(attributes, prefix))
 

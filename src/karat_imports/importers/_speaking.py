@@ -6,18 +6,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from karat.documents.chats import NAME, Message
-from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty
+from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import NOT_SPEAKING, meanings, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import clean, count, plural, some_of
-from karat_imports.importers._grouping import row_times
+from karat_imports.importers._grouping import keys_of, row_times, setting, ways_listed
 
 _ENTRY = "[]."
 _MOST_READINGS = 6
@@ -46,16 +45,7 @@ class Speaking(msgspec.Struct, frozen=True):
         if self.speaker is not None:
             lists["speaker"] = (self.speaker,)
         lists |= {"text": self.text, "agent": self.agent or ()}
-        said = []
-        for key, values in lists.items():
-            written = f"{key}={values[0]}" if len(values) == 1 else f"{key}=[{', '.join(values)}]"
-            if values:
-                said.append(f"--set '{written}'" if _needs_quotes(written) else f"--set {written}")
-        return " ".join(said)
-
-
-def _needs_quotes(text: str) -> bool:
-    return any(not (char.isalnum() or char in "_=.-") for char in text)
+        return " ".join(setting(key, values) for key, values in lists.items() if values)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -70,17 +60,21 @@ def entries_apart(rows: Rows, prefix: str) -> Rows:
     """A row for each object in the lists under a path, its keys named as paths; each list is a
     conversation.
     """
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=())
+    found = rows.emptied()
     for number, row in rows.rows:
         listed = cell(row, prefix)
         top = prefix.partition(".")[0]
-        beside = {key: value for key, value in row.items() if key != top}
+        beside = without(row, (top,))
         if not with_role(beside, "conversation"):
             beside = {"conversation_id": f"row {number}", **beside}
         for entry in listed if isinstance(listed, list) else ():
             if isinstance(entry, Mapping):
-                named = {f"{prefix}{_ENTRY}{key}": value for key, value in entry.items()}
+                named = {}
+                for key, value in entry.items():
+                    named[f"{prefix}{_ENTRY}{key}"] = value
+
                 found.add(number, {**beside, **named})
+
     return found
 
 
@@ -95,10 +89,14 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         raise BadOption("--set text", f"{path}: {some_of([*lists])} are two lists; name one")
     for prefix in lists:
         rows = entries_apart(rows, prefix)
+
     columns = columns_of(row for _, row in rows.rows)
     for name in named:
         if name not in columns:
-            option = "--set speaker" if name == speaking.speaker else "--set text"
+            if name == speaking.speaker:
+                option = "--set speaker"
+            else:
+                option = "--set text"
             message = f"no column is called '{name}'{did_you_mean(name, columns)}"
             raise BadOption(option, f"{path}: {message}; {_columns(columns)}")
 
@@ -111,7 +109,14 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         missing = "--set text=COLUMN must name the column with what is asked"
         raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
     if speaking.speaker is None:
-        raise BadOption("--set agent", f"{path}: {_what_misses(columns, speaking)}")
+        unknown = [name for name in agents if name not in columns]
+        missing = "add --set speaker=COLUMN (who speaks), or --set agent=COLUMN (with the answers)"
+        if unknown:
+            missing = (
+                f"no column is called '{unknown[0]}'; to name a speaker, add --set speaker=COLUMN "
+                "and --set text=COLUMN"
+            )
+        raise BadOption("--set agent", f"{path}: {missing}; {_columns(columns)}")
     if not text:
         worded = [name for name in _worded(columns) if name != speaking.speaker]
         if len(worded) != 1:
@@ -130,11 +135,12 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
         rows_of_two = 0
         for _, row in rows.rows:
             rows_of_two += sum(not is_empty(cell(row, name)) for name in agents) > 1
+
         note += f"; {count(rows_of_two)} rows with the answers of several"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     unasked = 0
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (*text, *agents)}
+        beside = without(row, (*text, *agents))
         asks = _first_filled(row, text)
         if is_empty(asks):
             unasked += 1
@@ -145,6 +151,7 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
             if not is_empty(answer):
                 message = {"role": "assistant", NAME: name, "content": str(answer)}
                 found.add(number, {**beside, "messages": [message]})
+
     if unasked:
         found.notes.append(f"not read: {plural(unasked, 'row')} in which nothing is asked")
     return found
@@ -157,20 +164,24 @@ def _spoken(
     for _, row in rows.rows:
         if not is_empty(_first_filled(row, text)):
             names[str(cell(row, speaker))] += 1
+
     sides = sides_of_values(speaker, names)
     if agent is not None:
         answering = {name.strip().lower() for name in agent}
         unknown = sorted(answering - {name.strip().lower() for name in names})
         if unknown:
-            message = f"nobody in '{speaker}' is called '{unknown[0]}'; there are {_named(names)}"
-            raise BadOption("--set agent", f"{path}: {message}")
-        sides = {n: "assistant" if n.strip().lower() in answering else "user" for n in names}
+            message = f"nobody in '{speaker}' is called '{unknown[0]}'"
+            there_are = shown_with_counts(names)
+            raise BadOption("--set agent", f"{path}: {message}; there are {there_are}")
+        sides = {}
+        for n in names:
+            sides[n] = "assistant" if n.strip().lower() in answering else "user"
     elif {*sides.values()} != {"user", "assistant"}:
-        message = f"say which value of '{speaker}' answers: {_named(names)}"
+        message = f"say which value of '{speaker}' answers: {shown_with_counts(names)}"
         raise BadOption("--set agent=NAME", f"{path}: {message}")
     shown = some_of([f"'{name}'" for name in text])
     note = f"a row: a message; '{speaker}' says who speaks, {shown} what"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     others = Counter[str]()
     silent: list[Row] = []
     for number, row in rows.rows:
@@ -179,7 +190,7 @@ def _spoken(
         if who not in sides:
             others[who] += 1
             continue
-        beside = {key: value for key, value in row.items() if key not in (speaker, *text)}
+        beside = without(row, (speaker, *text))
         if is_empty(said):
             silent.append(beside)
         else:
@@ -188,7 +199,9 @@ def _spoken(
     if silent:
         found.notes.append(f"not read: {_without_text(silent, found)}")
     if others:
-        found.notes.append(f"not read: {plural(sum(others.values()), 'row')} of {_named(others)}")
+        found.notes.append(
+            f"not read: {plural(sum(others.values()), 'row')} of {shown_with_counts(others)}"
+        )
     return Said(found, tuple(agent) if agent else None, False)
 
 
@@ -208,8 +221,7 @@ def joined(said: Said) -> Rows:
     of their times; without one, each exchange is one, and messages are all one.
     """
     rows = said.rows
-    keys = {key: None for _, row in rows.rows for key in row}
-    named = next((key for key in with_role(keys, "conversation") if "." not in key), None)
+    named = next((key for key in with_role(keys_of(rows), "conversation") if "." not in key), None)
     when = row_times(rows)
     groups: dict[str, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:
@@ -223,26 +235,25 @@ def joined(said: Said) -> Rows:
     note = "a conversation: a row" if said.exchanges else "all rows are one conversation"
     if named is not None:
         note = f"'{named}' names the conversation"
-    notes = [*rows.notes, note]
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), regrouped=True, notes=notes)
+    found = rows.emptied(note)
+    found.regrouped = True
     for name, group in groups.items():
         if all(number in when for number, _ in group):
-            group.sort(key=lambda numbered: _seconds(when[numbered[0]]))
+            group.sort(key=lambda numbered: when[numbered[0]].timestamp())
         shared = {}
         for key, value in group[0][1].items():
             if all(row.get(key) == value for _, row in group):
                 shared[key] = value
+
         if name:
             shared["conversation_id"] = name
         messages: list[Message] = []
         for _, row in group:
             messages += row["messages"]
+
         found.add(group[0][0], {**shared, "messages": messages})
+
     return found
-
-
-def _seconds(time: datetime) -> float:
-    return time.timestamp()
 
 
 def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str]:
@@ -264,6 +275,7 @@ def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str
             for value in values:
                 is_it = value.strip().lower() in _TRUE
                 sides[value] = side if is_it else _SIDES[side]
+
             return sides
 
     for value in values:
@@ -276,6 +288,7 @@ def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str
         who = side_of(named) or _DIRECTIONS.get(value.strip().lower())
         if who is not None:
             sides[value] = who
+
     return sides
 
 
@@ -303,6 +316,7 @@ def certain_reading(rows: Rows) -> Speaking | None:
             known = sum(names[name] for name in sides_of_values(speaking.speaker, names))
             if known >= _MOST_KNOWN * rows.count:
                 found.append(speaking)
+
     return found[0] if len(found) == 1 else None
 
 
@@ -314,7 +328,11 @@ def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
         if isinstance(column.example, list) and any(isinstance(e, Mapping) for e in column.example):
             apart = entries_apart(rows, path)
             inside = columns_of(row for _, row in apart.rows)
-            within = {name: held for name, held in inside.items() if name.startswith(path)}
+            within = {}
+            for name, held in inside.items():
+                if name.startswith(path):
+                    within[name] = held
+
             yield from _of_columns(apart, within)
 
 
@@ -325,6 +343,7 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
         for _, row in rows.rows:
             if not is_empty(cell(row, speaker)):
                 names[str(cell(row, speaker))] += 1
+
         sides = sides_of_values(speaker, names)
         of_sides = sum(names[name] for name in sides)
         known = {*sides.values()} == {"user", "assistant"}
@@ -341,12 +360,17 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
                 who = names.most_common(1)[0][0]
                 for value in names:
                     who = value if side_of(value) == "assistant" else who
-                said = f"a row: a message; agent: one of {_named(names)}, or a list"
+
+                said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
                 yield Speaking(text, speaker, (who,)), said
 
     answers = [name for name in worded if is_reply(name)]
     asked = _asked(columns, answers)
-    others = [name for name in worded if name not in (*answers, *asked) and "." not in name]
+    others = []
+    for name in worded:
+        if name not in (*answers, *asked) and "." not in name:
+            others.append(name)
+
     unnamed = all(name.startswith(NO_NAME) for name in worded)
     if not answers and (len(others) == 1 or unnamed or not asked):
         answers = others[not asked :]
@@ -388,9 +412,11 @@ def _texts_of(
             value = cell(row, path)
             if side and path not in named and isinstance(value, str) and " " in value.strip():
                 filled[side][path] += len(value)
+
     for side, counts in filled.items():
         for path, _ in counts.most_common(1):
             best[side] = path
+
     return [*dict.fromkeys(best.values())]
 
 
@@ -404,6 +430,7 @@ def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
         ends = len(words) == 1 or words[-1] in _FIELDS | word_set("input question prompt")
         if ends and side_of(words[0]) == "user":
             return [name]
+
     return with_role(texts, "question")[:1]
 
 
@@ -418,8 +445,10 @@ def _worded(columns: Mapping[str, Column]) -> list[str]:
         for value in column.values:
             spaced = " " in value.strip() or not value.isascii()
             worded += spaced and any(map(str.isalpha, value))
+
         if column.is_text and 3 * worded > len(column.values):
             found.append(name)
+
     return found
 
 
@@ -434,25 +463,35 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     for _, row in found.rows:
         for message in row.get("messages") or ():
             said.add(str(message.get("content")))
-    read, left = [], []
+
+    read = []
+    left = []
     for name in replies:
         texts = {str(row[name]) for _, row in rows.rows if not is_empty(row.get(name))}
         if texts & said:
             read.append(name)
         elif _RARE * columns[name].filled > columns[name].rows:
             left.append(name)
+
     if not (left and read and asked):
         return None
     alone = 0
     for _, row in rows.rows:
         filled = sum(not is_empty(row.get(name)) for name in (*read, *left))
         alone += filled == 1
-    each = "the one who answers is another by row" if 2 * alone > rows.count else "each answers all"
-    lines = [f"\n  1) {Speaking(tuple(asked), None, (*read, *left)).options()}  # agents: {each}"]
-    for number, name in enumerate((*read, *left), start=2):
-        lines.append(f"\n  {number}) {Speaking(tuple(asked), None, (name,)).options()}")
+
+    if 2 * alone > rows.count:
+        each = "the one who answers is another by row"
+    else:
+        each = "each answers all"
+    question_in = tuple(asked)
+    ways = [f"{Speaking(question_in, None, (*read, *left)).options()}  # agents: {each}"]
+    for name in (*read, *left):
+        ways.append(Speaking(question_in, None, (name,)).options())
+
     shown = some_of([f"'{name}'" for name in (*read, *left)])
-    return f"which of {shown} the agent answers is not certain; add one of these:{''.join(lines)}"
+    asked_for = f"which of {shown} the agent answers is not certain; add one of these:"
+    return asked_for + ways_listed(ways)
 
 
 _RARE = 5  # times as many rows as have a reply: then it may be an exception
@@ -473,16 +512,18 @@ def question(rows: Rows, why: str) -> str:
     ways: dict[str, str] = {}
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
+
     columns = columns_of(row for _, row in rows.rows)
-    lines = []
-    for number, (options, comment) in enumerate([*ways.items()][:_MOST_READINGS], start=1):
-        lines.append(f"\n  {number}) {options}  # {comment}")
+    offered = []
+    for options, comment in [*ways.items()][:_MOST_READINGS]:
+        offered.append(f"{options}  # {comment}")
+
     if not columns:
         return why
-    if not lines:
+    if not offered:
         return f"{why}; {_columns(columns)}; {_FORM}"
     roles = "speaker=, text=, agent=, conversation= and pause= may name any of these columns"
-    return f"{why}; {ADD}:{''.join(lines)}\n  {_columns(columns)}; {roles}"
+    return f"{why}; {ADD}:{ways_listed(offered)}\n  {_columns(columns)}; {roles}"
 
 
 def _columns(columns: Mapping[str, Column]) -> str:
@@ -493,23 +534,18 @@ def _columns(columns: Mapping[str, Column]) -> str:
         for entry in example if isinstance(example, list) else ():
             if isinstance(entry, Mapping):
                 keys |= dict.fromkeys(entry)
+
         named += [f"{path}{_ENTRY}{key}" for key in keys] or [path]
+
     return f"its columns: {some_of([clean(str(name)) for name in named], most=_MOST_NAMED)}"
 
 
-def _what_misses(columns: Mapping[str, Column], speaking: Speaking) -> str:
-    said = "add --set speaker=COLUMN (who speaks), or --set agent=COLUMN (with the answers)"
-    unknown = [name for name in speaking.agent or () if name not in columns]
-    if unknown:
-        said = (
-            f"no column is called '{unknown[0]}'; to name a speaker, add --set speaker=COLUMN and "
-            "--set text=COLUMN"
-        )
-    return f"{said}; {_columns(columns)}"
+def shown_with_counts(names: Mapping[str, int]) -> str:
+    """Speakers, with how many messages each has."""
+    shown = []
+    for name, number in names.items():
+        shown.append(f"'{clean(name)}' ({count(number)})")
 
-
-def _named(names: Mapping[str, int]) -> str:
-    shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.items()]
     return some_of(shown, most=6)
 
 
@@ -518,4 +554,5 @@ def _first_filled(row: Row, paths: Sequence[str]) -> object:
         value = cell(row, path)
         if not is_empty(value):
             return value
+
     return None

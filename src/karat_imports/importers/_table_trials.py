@@ -22,7 +22,7 @@ from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
 from karat.documents.candidates import FOUND_IN
 from karat.documents.cells import dialogue, only_text
-from karat.documents.columns import MISSING, Row, are_messages, cell, score_in
+from karat.documents.columns import MISSING, Row, are_messages, cell, score_in, without
 from karat.documents.factors import Factor, factors_in, like_conditions
 from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
 from karat.documents.results import numbered_runs
@@ -61,7 +61,9 @@ class ARowASystem:
         `answered`: whether systems are named by their columns of answers, and not only have scores.
         `compared`: whether the file says which is better, so that numbers are no repetitions.
         """
-        self._rows, self._systems, self._models = rows, systems, models
+        self._rows = rows
+        self._systems = systems
+        self._models = models
         metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
         words = [words_of(path) for path in systems]
         stems = {tuple(path[:-1]) for path in words}
@@ -83,8 +85,9 @@ class ARowASystem:
         own = {*self._systems}
         for metrics in self._systems.values():
             own |= {*metrics.values()}
+
         for number, row in self._rows:
-            shared = {name: value for name, value in row.items() if name not in own}
+            shared = without(row, own)
             for path, metrics in self._systems.items():
                 scores = {f"{_SYSTEM} {name}": cell(row, at) for name, at in metrics.items()}
                 if self._models:
@@ -110,7 +113,8 @@ class Placed:
     """The rows of a table with their places among those of their question in a column, from 1."""
 
     def __init__(self, rows: Iterable[tuple[int, Row]], ids: Sequence[str]) -> None:
-        self._rows, self._ids = rows, ids
+        self._rows = rows
+        self._ids = ids
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         met = Counter[tuple[str, ...]]()
@@ -283,6 +287,7 @@ class Trials:
 
                 for problem in wrong.get(at, ()):
                     self._findings.unreadable(problem, self._at(batch, at))
+
                 if written is None:
                     repetition = counts.get(group, 0)
                 else:
@@ -348,7 +353,8 @@ class Trials:
         asked = "question" in self._columns  # else golden answers differ, and are no spellings
         if self._of_one_sample[0] != column or "id" in self._named or parted or not asked:
             return {}
-        ids, pairs = Tally(), Tally()
+        ids = Tally()
+        pairs = Tally()
         for batch in self._table:
             keys = batch.keys(self._of_one_sample)
             ids.update(key[0] for key in keys)
@@ -369,6 +375,7 @@ class Trials:
                 f"'{column}' {key[0]} has several questions, of which the first counts: "
                 f"{some_of([excerpt(text, 60) for text in (earlier[1], key[1])])}"
             )
+
         return found
 
     def _asked(self, key: tuple[str, ...]) -> tuple[str, str | None]:
@@ -387,7 +394,9 @@ class Trials:
             *words, last = words_of(column) or ("",)
             if column in self._used or last not in _NUMBERING or not repeats(" ".join(words)):
                 continue
-            groups, whole, values = Tally(), Tally(), set[str]()
+            groups = Tally()
+            whole = Tally()
+            values = set[str]()
             for batch in self._table:
                 groups.update(batch.keys(grouping))
                 whole.update(batch.keys([*grouping, column]))
@@ -408,6 +417,7 @@ class Trials:
         groups = Tally()
         for batch in self._table:
             groups.update(batch.keys(grouping))
+
         doubled = groups.again()
         by_id = self._columns.get("id") in ids and self._parted_by is None
         if not by_id or not 0 < len(doubled) <= _FEW_DOUBLED * groups.different():
@@ -416,7 +426,9 @@ class Trials:
             words = words_of(column)
             if column in self._used or repeats(column) or is_measure(words) or _TIMES & {*words}:
                 continue
-            whole, samples, names = Tally(), Tally(), Tally()
+            whole = Tally()
+            samples = Tally()
+            names = Tally()
             parted = set[str]()
             for batch in self._table:
                 keys = batch.keys(grouping)
@@ -427,7 +439,8 @@ class Trials:
 
             more = samples.different() - names.different()
             if whole.different() == len(whole) and more == len(parted):
-                self._parted_by, self._parted = column, parted
+                self._parted_by = column
+                self._parted = parted
                 ids.append(column)
                 self._findings.note(
                     f"{plural(len(parted), 'id stands', 'ids stand')} for two samples, which "
@@ -469,7 +482,8 @@ class Trials:
                 id_column=columns.get("id"),
             )
             if not may_repeat and self._numbers_rows():
-                ids, may_repeat = [columns["question"]], True
+                ids = [columns["question"]]
+                may_repeat = True
 
         used = set()
         for target, column in columns.items():
@@ -488,7 +502,10 @@ class Trials:
         # what differs from question to question only is a property of questions
         for target in ("condition", "model"):
             if target in columns:
-                keys = {key for batch in table for key in batch.keys([columns[target]])}
+                keys = set[tuple[str, ...]]()
+                for batch in table:
+                    keys |= {*batch.keys([columns[target]])}
+
                 if len(keys) == 1:
                     return ids, (columns[target],), may_repeat
 
@@ -506,6 +523,7 @@ class Trials:
             self._parted_by = ids[1]
             for batch in self._table:
                 self._parted.update(batch.texts(name))
+
             self._findings.note(
                 f"one '{name}' has several golden answers, and one for each '{ids[1]}': a sample "
                 f"is named by both"
@@ -518,9 +536,12 @@ class Trials:
         """
         question = self._columns["question"]
         conditions = condition_columns(self._table, [question], used={self._columns["id"]})
-        questions, pairs, names = Tally(), Tally(), Tally()
+        questions = Tally()
+        pairs = Tally()
+        names = Tally()
         for batch in self._table if conditions else ():
-            keys, named = batch.keys([question]), conditions_of(batch, conditions)
+            keys = batch.keys([question])
+            named = conditions_of(batch, conditions)
             questions.update(keys)
             pairs.update(zip(keys, named, strict=True))
             names.update(named)
@@ -579,7 +600,10 @@ class Trials:
         """What each row says was answered; adds what cannot be read."""
         none = [None] * len(batch.numbers)
         values = [self._numbers(batch, f"score.{name}", wrong) or none for name in self._metrics]
-        numbers = [self._numbers(batch, target, wrong) or none for target in NUMBERS]
+        numbers = []
+        for target in NUMBERS:
+            numbers.append(self._numbers(batch, target, wrong) or none)
+
         scores = []
         for name, of_rows in zip(self._metrics, values, strict=True):
             reasons = texts.get(f"reason.{name}", none)

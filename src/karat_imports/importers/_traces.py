@@ -358,6 +358,7 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
     around: set[str] = set()
     for span in calls_of_models:
         around.update(_around(span, known))
+
     models = [span for span in calls_of_models if span.id not in around]
 
     text = _answer(spans)
@@ -405,7 +406,12 @@ def _calls(spans: Sequence[Span], models: Sequence[Span]) -> tuple[ToolCall, ...
     if not tools:
         return tool_calls(chat)
     inputs = {call.id: call.input for message in chat for call in message.calls if call.id}
-    results = {id_: text for message in chat for id_, text in message.results if id_}
+    results = {}
+    for message in chat:
+        for id_, text in message.results:
+            if id_:
+                results[id_] = text
+
     made = []
     for span in sorted(tools, key=lambda span: span.started or 0.0):
         call = span.call or ToolCall(tool="")

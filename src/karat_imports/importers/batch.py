@@ -122,13 +122,20 @@ def _trials(
                 said = messages(body)
                 if body.text("role") is None and isinstance(body.get("choices"), list):
                     # of a completion
-                    plain = [choice.text("text") for choice in body.list("choices")]
+                    plain = []
+                    for choice in body.list("choices"):
+                        plain.append(choice.text("text"))
+
                     said = said or [Message(role="assistant", text=text) for text in plain]
 
                 texts = [message.text for message in said if message.text]
                 if body.get("choices"):
                     texts = texts[:1]
-                stops = [message.finish_reason for message in said if message.finish_reason]
+                stops = []
+                for message in said:
+                    if message.finish_reason:
+                        stops.append(message.finish_reason)
+
                 stop = body.at("incomplete_details").text("reason") or body.stop_reason
                 reply = Reply(
                     text="\n".join(texts),

@@ -21,12 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.documents import understood
 from karat.documents.cells import parsed
 from karat.documents.chats import NAME, NO_TEXT, in_place_of_text, of_people, of_users, with_sides
-from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty, without
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
-    meanings,
+    roles_of,
     side_of,
     speaker_and_text,
     with_role,
@@ -37,7 +37,7 @@ from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
-from karat.errors import BadDataset, BadOption
+from karat.errors import BadDataset, BadOption, OperatorError
 from karat.formats import clean, count, excerpt, plural, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers, unasked
@@ -49,6 +49,7 @@ from karat_imports.importers._grouping import (
     choices,
     grouped,
     times_of,
+    ways_listed,
     with_headers,
     without_placeholders,
 )
@@ -69,6 +70,7 @@ from karat_imports.importers._speaking import (
     certain_reading,
     joined,
     question,
+    shown_with_counts,
     unread_replies,
 )
 from karat_imports.importers._traces import named_after
@@ -146,16 +148,9 @@ class Chats:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._agent: Sequence[str] | None = None
-        if isinstance(options.agent, str):
-            self._agent = (options.agent,)
-        elif options.agent:
-            self._agent = tuple(options.agent)
-        text = (options.text,) if isinstance(options.text, str) else tuple(options.text or ())
-        self._speaking = Speaking(text, options.speaker, self._agent)
-        named = options.conversation or ()
-        columns = (named,) if isinstance(named, str) else tuple(named)
-        self._grouping = Grouping(columns, options.pause)
+        self._agent = _one_or_several(options.agent) or None
+        self._speaking = Speaking(_one_or_several(options.text), options.speaker, self._agent)
+        self._grouping = Grouping(_one_or_several(options.conversation), options.pause)
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -186,11 +181,9 @@ class Chats:
         if log.order is None and _seems_newest_first(log, self._agent):
             message = (
                 "most chats begin with different words of the agent, and many end with a user whom "
-                "nobody answers: is the newest message first? If not, add --set order=oldest"
+                "nobody answers: if the newest message is first, add --set order=newest, else oldest"
             )
-            if alone:
-                raise BadOption(option, f"{path}: {message}")
-            raise bad_file(path, f"{option}: {message}")
+            raise _refusal(option, path, message, alone=alone)
         return log
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
@@ -233,14 +226,13 @@ class Chats:
             message = question(
                 read, "holds no chats: messages, or turns of a user and an assistant"
             )
-        asks = any(meaning.role == "question" for path in columns for meaning in meanings(path))
+        asks = "question" in roles_of(*columns)
         said = [path for path, column in columns.items() if column.is_text]
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
-        if alone and ADD in message:
-            raise BadOption("--set text=COLUMN", f"{path}: {message}")
-        raise bad_file(path, message)
+        asks_for_columns = alone and ADD in message
+        raise _refusal("--set text=COLUMN", path, message, alone=asks_for_columns)
 
     def _as_said(self, read: Rows, speaking: Speaking, path: Path, *, alone: bool) -> _Log:
         """The conversations in the columns that say who speaks, and what."""
@@ -261,10 +253,8 @@ class Chats:
         if found.rows is None or self._agent is not None:
             return
         message = unread_replies(read, found.rows)
-        if message is not None and alone:
-            raise BadOption("--set agent=COLUMN", f"{path}: {message}")
         if message is not None:
-            raise bad_file(path, message)
+            raise _refusal("--set agent=COLUMN", path, message, alone=alone)
 
     def _ask_what_groups(
         self,
@@ -284,13 +274,9 @@ class Chats:
         ways = choices(read, lay, path)
         if not ways:
             return
-        lines = [f"\n  {number}) {way}" for number, way in enumerate(ways, start=1)]
-        message = (
-            f"which rows are one conversation is not certain; add one of these:{''.join(lines)}"
-        )
-        if alone:
-            raise BadOption("--set conversation=COLUMN", f"{path}: {message}")
-        raise bad_file(path, message)
+        message = "which rows are one conversation is not certain; add one of these:"
+        message += ways_listed(ways)
+        raise _refusal("--set conversation=COLUMN", path, message, alone=alone)
 
     def _with_unread(self, log: _Log, read: Rows) -> _Log:
         """The same, with the columns of its messages whose values are in none of them, and name no
@@ -304,6 +290,7 @@ class Chats:
             kept |= row.keys()
             for message in row.get("messages") or ():
                 said |= {_compared(value) for value in message.values()}
+
         columns = columns_of(row for _, row in read.rows)
         used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
         unread = []
@@ -313,6 +300,7 @@ class Chats:
             values = {_compared(value) for value in column.values}
             if not known and 2 * len(values - said) > len(values):
                 unread.append(path)
+
         return msgspec.structs.replace(log, unread=tuple(unread))
 
     def _with_replies(self, log: _Log) -> _Log:
@@ -320,6 +308,19 @@ class Chats:
         if self._agent is None and not _anybody_replies(log):
             raise bad_file(log.path, of_users("in turn"))
         return log
+
+
+def _one_or_several(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(named, str):
+        return (named,)
+    return tuple(named or ())
+
+
+def _refusal(option: str, path: Path, message: str, *, alone: bool) -> OperatorError:
+    """A question to the user; of one of several files, its fault, so that the others are read."""
+    if alone:
+        return BadOption(option, f"{path}: {message}")
+    return bad_file(path, message)
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -358,7 +359,10 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
 def _anybody_replies(log: _Log) -> bool:
     """Whether a chat holds more than what a user says."""
     for _, row in _records(log, Findings()):
-        names = {str(item.get("role")) for item in map(_with_usual_keys, _listed(row))}
+        names = set()
+        for item in map(_with_usual_keys, _listed(row)):
+            names.add(str(item.get("role")))
+
         others = []
         for name in names - {"system"}:
             if side_of(name) != "user":
@@ -441,12 +445,14 @@ def _doubted(rows: Rows) -> Rows:
 
 def _exchanges(rows: Rows, reading: Reading) -> Rows:
     """The rows of a log with what was asked and answered in columns of the two speakers."""
-    asked, answered = reading.roles["question"][0], reading.roles["answer"][0]
+    asked = reading.roles["question"][0]
+    answered = reading.roles["answer"][0]
     note = f"a row: what was asked ('{asked}') and answered ('{answered}')"
-    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
+    found = rows.emptied(note)
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (asked, answered)}
+        beside = without(row, (asked, answered))
         found.add(number, {**beside, "user": cell(row, asked), "assistant": cell(row, answered)})
+
     return found
 
 
@@ -472,7 +478,10 @@ def _model_inside(row: Json) -> str | None:
     """The model that an object beside the messages names, such as `metadata`; None: none does."""
     for key in row:
         inside = row.at(key)
-        model = inside.text(*with_role(inside, "model")) if is_aside(f"{key}.model") else None
+        if is_aside(f"{key}.model"):
+            model = inside.text(*with_role(inside, "model"))
+        else:
+            model = None
         if model is not None:
             return model
 
@@ -495,12 +504,14 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
 
     for text in log.rows.notes:
         findings.note(text)
+
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
+
     models = _models(log)
     for number, row in log.rows.rows:
         used = {name.partition(".")[0] for name in log.columns}
-        beside = {key: value for key, value in row.items() if key not in used}
+        beside = without(row, used)
         for name in log.columns:
             around = cell(row, name.rpartition(".")[0])  # of a request: its model
             if not isinstance(around, Mapping):
@@ -532,15 +543,18 @@ def _trials(
             heard.reversed += log.order is None and _is_newest_first(log, _listed(row))
             for part in _KEYS:
                 heard.keys_of(part, row.list(part))
+
             why_not = _why_not(said, row, agent)
             if why_not is not None:
                 findings.left_out(why_not, place)
                 continue
             for other in heard.speakers(said):
                 findings.left_out(f"message of '{other}', neither user nor agent", place)
+
             turns, unheard = _turns(said)
             for _ in range(unheard):
                 findings.left_out("reply before the user says anything", place)
+
             if not turns:
                 findings.left_out("chat in which the user says nothing", place)
                 continue
@@ -568,6 +582,7 @@ def _trials(
                 heard.used -= aside
                 for _ in range(aside):
                     findings.left_out("reply that another follows: the last counts", place)
+
                 if reply is not None and reply.text:
                     heard.exchange(turn.question, reply.text)
                     first_row.setdefault("question", understood.beginning(turn.question))
@@ -633,9 +648,9 @@ class _Heard(msgspec.Struct):
         """Who is taken for the assistant, what answers seem to be, and what is not used."""
         for side, does in (("assistant", "answers"), ("user", "asks")):
             names = self.names.get(side, Counter())
-            shown = [f"'{clean(name)}' ({count(number)})" for name, number in names.most_common()]
             if {*names} - {side}:
-                yield f"who {does}: {some_of(shown, most=6)}"
+                yield f"who {does}: {shown_with_counts(dict(names.most_common()))}"
+
         roles = {"question": ["question"], "answer": ["answer"]}
         columns = columns_of(self.exchanges)
         yield from doubts(Seen(rows=self.exchanges, columns=columns, roles=roles))
@@ -658,6 +673,7 @@ class _Heard(msgspec.Struct):
                 f"'{path}' says what is right: if the replies were written with the questions, an "
                 "agent has yet to be asked, see `karat check FILE`"
             )
+
         unused = [*self.unused, *self.inside]
         if unused:
             yield f"not used: {some_of(unused, most=_MOST_NAMED)}"
@@ -858,7 +874,11 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
                 asked = text or in_place_of_text(item.get("content")) or NO_TEXT
                 _ask(turns, asked, str(item.get(NAME, "user")))
             elif turns:
-                mark = {key: item[key] for key in item if not _RETRIES.isdisjoint(words_of(key))}
+                mark = {}
+                for key in item:
+                    if not _RETRIES.isdisjoint(words_of(key)):
+                        mark[key] = item[key]
+
                 speaker = str(item.get(NAME, message.role))
                 turns[-1].answer.append(_Answering(message, mark, speaker))
                 turns[-1].model = Json(item).text("model") or turns[-1].model
@@ -899,7 +919,7 @@ def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:
 def _ids(rows: Rows, columns: Iterable[str]) -> Iterator[str]:
     """The columns that may be ids by their names, and hold another value in each row."""
     for path in columns:
-        if "." not in path and any(meaning.role == "id" for meaning in meanings(path)):
+        if "." not in path and "id" in roles_of(path):
             values = [row.get(path) for _, row in rows.rows]
             if len({str(value) for value in values if not is_empty(value)}) == rows.count:
                 yield path

@@ -39,6 +39,7 @@ from karat.documents.names import (
     lower_is_better,
     meanings,
     repeats,
+    roles_of,
     side_of,
     tells_of_answers,
     with_role,
@@ -178,7 +179,11 @@ class Csv:
             return None
 
         reading = assign(columns_of(row for _, row in rows.rows), door="results", file=path.name)
-        offered = [reading] if isinstance(reading, Reading) else reading.readings
+        offered: Sequence[Reading]
+        if isinstance(reading, Reading):
+            offered = [reading]
+        else:
+            offered = reading.readings
         if any("score" in one.roles for one in offered):
             return Csv.listed_as  # undecided columns are asked about there
         answered = isinstance(reading, Reading) and "answer" in reading.roles
@@ -196,8 +201,10 @@ class Csv:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
             for text in rows.notes:
                 findings.note(text)
+
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
+
             yield self._run(path, rows, findings)
 
     def _run(self, path: Path, rows: Rows, findings: Findings) -> ImportedRun:
@@ -217,6 +224,7 @@ class Csv:
             table = ARowASystem(rows.rows, systems, models, answered=answered, compared=compared)
             for text in _systems_said(systems, models, table, answered=answered):
                 findings.note(text)
+
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
         if items:
@@ -243,6 +251,7 @@ class Csv:
         judged = [*of_file.items()]
         for own in systems.values():
             judged += [(name, columns[column]) for name, column in own.items()]
+
         without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
@@ -273,6 +282,7 @@ class Csv:
         said = doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared)
         for text in (*said, *self._doubted(seen, used, chosen, trials)):
             findings.note(text)
+
         return ImportedRun(
             name=title(path),
             tool="table",
@@ -317,7 +327,8 @@ class Csv:
         """What is not read, or not certain."""
         yield from _unsaid(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
-        question, name = chosen.get("question", ""), chosen.get("id", "")
+        question = chosen.get("question", "")
+        name = chosen.get("id", "")
         if question in seen.columns and name in trials.ids and not trials.conditions:
             asked = [*filter(None, seen.texts(question))]
             again = len(asked) - len({*asked})
@@ -342,12 +353,14 @@ class Csv:
 
         Raises BadOption for a metric that there is not.
         """
-        lower, higher = {*self._options.lower_is_better}, {*self._options.higher_is_better}
+        lower = {*self._options.lower_is_better}
+        higher = {*self._options.higher_is_better}
         for option, names in (("lower", lower), ("higher", higher)):
             if unknown := names - set(metrics):
                 raise BadOption(
                     f"--set {option}_is_better", f"no metric is called '{min(unknown)}'"
                 )
+
         if both := lower & higher:
             raise BadOption("--set higher_is_better", f"'{min(both)}' is better when lower, too")
         assumed = []
@@ -469,7 +482,8 @@ def _leave_out_words(
     """Takes away golden answers, by a name that may mean others, that say in words what the answers
     say in numbers.
     """
-    golden, answer = chosen.get("golden"), chosen.get("answer")
+    golden = chosen.get("golden")
+    answer = chosen.get("answer")
     if golden is None or answer is None or "golden" in named:
         return
     if Meaning("golden") in meanings(golden):
@@ -495,7 +509,10 @@ def _systems_said(
     if table.runs:
         part = "repetition of the system that its name begins with"
     named = f", named by {_listed([*models.values()])}" if models else ""
-    parted = "each column of answers" if answered else "each system in the names of scores"
+    if answered:
+        parted = "each column of answers"
+    else:
+        parted = "each system in the names of scores"
     yield f"{parted} is a {part}{named}: {_listed([*systems])}"
     for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
         own = []
@@ -747,7 +764,10 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
 
     message = str(error).removeprefix(f"{error.option}: ")
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
-    ids = [f"--map {quote(f'id={column}')} " for column in with_role(first[0], "id")[:1]]
+    ids = []
+    for column in with_role(first[0], "id")[:1]:
+        ids.append(f"--map {quote(f'id={column}')} ")
+
     columns = columns_of(first)
     for number, text, values in coded(first, columns):
         if number not in options.map.values():
@@ -756,6 +776,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
                 f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
                 f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
             )
+
     lines = [message, *rows.notes]
     if error.option == "--map" and "(columns: " not in message:
         roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))
@@ -788,7 +809,10 @@ def _undecided(
         answers = [reading.one("answer") or "" for reading in result.readings]
         judging = _grades_in(columns, answers)
         return BadOption("--map", "".join([_readings(path, result, columns, mapped), *judging]))
-    numbers = {f"score.{name}": name for name in _unnamed_numbers(result, columns)}
+    numbers = {}
+    for name in _unnamed_numbers(result, columns):
+        numbers[f"score.{name}"] = name
+
     if numbers and "score" not in named and result.asked.endswith("is the answer"):
         judged = {**named, "score": tuple(numbers.values())}
         with_scores = assign(columns, door="results", file=path.name, named=judged)
@@ -803,7 +827,7 @@ def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]
     """The end of a sentence for each of these columns that may hold grades in words."""
     found = []
     for path in dict.fromkeys(paths):
-        answers = any(found.role == "answer" for found in meanings(path))
+        answers = "answer" in roles_of(path)
         if path in columns and not answers and _may_judge(columns[path]):
             option = f"--map {quote(f'score.{path}={path}')} {_worth(columns[path])}"
             found.append(f"; if '{path}' judges:\n  {option}")
@@ -898,9 +922,13 @@ def _readings(
                     targets.setdefault(target, column)
 
         answers = reading.roles.get("answer", ())
-        pattern = pattern_of(answers, columns) if len(answers) > _MANY_ANSWERS else None
+        if len(answers) > _MANY_ANSWERS:
+            pattern = pattern_of(answers, columns)
+        else:
+            pattern = None
         if pattern is not None:
-            targets["answer"], answers = pattern, ()
+            targets["answer"] = pattern
+            answers = ()
         pairs = [*targets.items()]
         pairs += [("answer", path) for path in answers[1:]]
         options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]

@@ -128,7 +128,10 @@ class _File:
         for number, (key, cached) in enumerate(self._cached.items(), start=1):
             tested = Json(unpacked(key))
             metrics = Json(cached).list("cached_metrics_data")
-            case = {_CACHED_NAMES.get(name, name): value for name, value in tested.items()}
+            case = {}
+            for name, value in tested.items():
+                case[_CACHED_NAMES.get(name, name)] = value
+
             found = [metric.at("metric_data") for metric in metrics]
             yield f"{self.path.name}, test case {number}", Json({**case, "metricsData": found})
 
@@ -257,9 +260,11 @@ class _Scales:
         directions = {name: self._direction(name, signs) for name, signs in self._signs.items()}
         for scorer, name in self._names.items():
             if name in _FROM_0_TO_1:
-                low, high = (0.0, 1.0)
+                low = 0.0
+                high = 1.0
             else:
-                low, high = (None, None)
+                low = None
+                high = None
 
             score = Metric(name=scorer, low=low, high=high, direction=directions[name])
             self.metrics[scorer] = score, Metric(name=f"{scorer} pass", kind="share")
@@ -359,6 +364,7 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
     ]
     for metric in case.list("metricsData"):
         measured.append((_named(metric), metric))
+
     for where, span in [("trace", trace), *spans]:
         for metric in span.list("metricsData"):
             measured.append((f"{where}: {_named(metric)}", metric))

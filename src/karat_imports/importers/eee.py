@@ -50,7 +50,10 @@ class Eee:
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        also = b'"interaction_type"' if path.suffix == ".jsonl" else b'"retrieved_timestamp"'
+        if path.suffix == ".jsonl":
+            also = b'"interaction_type"'
+        else:
+            also = b'"retrieved_timestamp"'
         return b'"schema_version"' in head and b'"evaluation_id"' in head and also in head
 
     @staticmethod
@@ -68,6 +71,7 @@ class Eee:
         collections: dict[str, dict[Path, _File]] = {}
         for file in each_readable(paths, _File, findings):
             collections.setdefault(file.collection, {}).setdefault(file.path, file)
+
         for collection, of_path in collections.items():
             files = list(of_path.values())
             first = files[0].aggregate
@@ -143,6 +147,7 @@ def _trials(
     together: dict[tuple[str, ...], list[_File]] = {}
     for file in files:
         together.setdefault(tuple(file.read), []).append(file)
+
     for conditions, same in together.items():
         planned = [file.planned for file in same]
         stated.append(

@@ -94,10 +94,12 @@ class Harbor:
         datasets: dict[str, list[_Trial]] = {}
         for trial in sorted(trials.values(), key=lambda trial: (trial.started, trial.name)):
             datasets.setdefault(trial.dataset, []).append(trial)
+
         for dataset, of_dataset in datasets.items():
             firsts: dict[str, _Trial] = {}  # of each condition
             for trial in of_dataset:
                 firsts.setdefault(trial.identity, trial)
+
             shown = unique([first.condition for first in firsts.values()])
             names = dict(zip(firsts, shown, strict=True))
             metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
@@ -218,7 +220,10 @@ def _trajectory(result: Path) -> Path | None:
 def _is_plain(path: Path, above: Path) -> bool:
     """Whether a file is there and not reached by a symbolic link below a folder."""
     below = path.relative_to(above).parts
-    steps = [above.joinpath(*below[:depth]) for depth in range(1, len(below) + 1)]
+    steps = []
+    for depth in range(1, len(below) + 1):
+        steps.append(above.joinpath(*below[:depth]))
+
     return path.is_file() and not any(step.is_symlink() for step in steps)
 
 
@@ -299,6 +304,7 @@ def _trials(
 
         for score in made.scores:
             rewards.update(dict.fromkeys(score.values))
+
         yield made
 
     metrics[_SCORER] = [Metric(name=name) for name in rewards]

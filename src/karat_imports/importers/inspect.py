@@ -210,10 +210,12 @@ class Inspect:
         tasks: dict[tuple[str, str], list[_Log]] = {}
         for log in each_readable(paths, lambda path: _Log(path, findings), findings):
             tasks.setdefault((log.task, log.dataset), []).append(log)
+
         for same_task in tasks.values():
             logs = sorted(same_task, key=lambda log: log.created or "")
             for log in logs:
                 log.note_reducers()
+
             conditions = _conditions(logs, findings)
             packages = logs[0].spec.at("packages")
             seconds = [
@@ -224,7 +226,10 @@ class Inspect:
             for name, ((newest, *_), *_) in conditions.items():
                 steps = newest.plan.list("steps")
                 first = [step for step in steps if step.text("solver") == "system_message"][:1]
-                prompts = [step.at("params").text("template") for step in first]
+                prompts = []
+                for step in first:
+                    prompts.append(step.at("params").text("template"))
+
                 described[name] = ImportedCondition(
                     model=newest.model,
                     system_prompt=next(iter(prompts), None),
@@ -260,7 +265,8 @@ class _Log:
     """One file: its data about the run, and its samples, read one at a time."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
-        self.path, self.findings = path, findings
+        self.path = path
+        self.findings = findings
         try:
             with opened(path) as file:
                 archive = _archive(file)
@@ -280,12 +286,12 @@ class _Log:
                 path, f"is not a readable log of Inspect: {str(error).strip()}"
             ) from error
 
-        self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
-        self.task, self.created = self.spec.text("task") or "task", utc(self.spec.text("created"))
-        self.model, self.dataset = (
-            self.spec.text("model"),
-            self.spec.at("dataset").text("name", "location") or "",
-        )
+        self.spec = Json(self.header.eval)
+        self.plan = Json(self.header.plan)
+        self.task = self.spec.text("task") or "task"
+        self.created = utc(self.spec.text("created"))
+        self.model = self.spec.text("model")
+        self.dataset = self.spec.at("dataset").text("name", "location") or ""
         ids = self.spec.at("dataset").get("sample_ids")
         self.epochs = min(self.spec.at("config").count("epochs") or 1, _MOST_EPOCHS)
         self.places = {
@@ -416,7 +422,10 @@ def _settings(log: _Log) -> JsonObject:
     conditions.
     """
     spec = log.spec
-    steps = [(step.text("solver") or "", step.at("params")) for step in log.plan.list("steps")]
+    steps = []
+    for step in log.plan.list("steps"):
+        steps.append((step.text("solver") or "", step.at("params")))
+
     limits = {}
     for key, value in spec.at("config").items():
         if key in _LIMITS and value is not None:
@@ -496,6 +505,7 @@ def _trials(conditions: Mapping[str, Sequence[Sequence[_Log]]]) -> Iterator[Impo
         for logs in evaluations:
             for trial in _newest(logs):
                 yield trial.trial(name, before)
+
             before += _epochs(logs)
 
 
@@ -536,15 +546,18 @@ class _Trial:
             asked = [message for message in sample.chat if message.role == "user"] or sample.chat
             text = "\n\n".join(self._text(message.content) for message in asked)
 
-        lines = [
-            f"{chr(ord('A') + number)}) {self._text(choice)}"
-            for number, choice in enumerate(sample.choices or ())
-        ]
+        lines = []
+        for number, choice in enumerate(sample.choices or ()):
+            lines.append(f"{chr(ord('A') + number)}) {self._text(choice)}")
+
         if lines:
             text = "\n".join([text, "", *lines])
 
         # Before the detail, which may use up the room for attachments
-        scores = [self._score(name, score) for name, score in self._scores.items()]
+        scores = []
+        for name, score in self._scores.items():
+            scores.append(self._score(name, score))
+
         several = len(sample.model_usage) > 1 or bool(sample.role_usage)
         if several:
             self._findings.note(
@@ -678,7 +691,12 @@ class _Trial:
         before: set[str] = set()
         for message in sample.chat:
             before.update(str(call.get("id")) for call in message.tool_calls or ())
-        results = {one.tool_call_id: one for one in sample.messages if one.role == "tool"}
+
+        results = {}
+        for one in sample.messages:
+            if one.role == "tool":
+                results[one.tool_call_id] = one
+
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name = str(call.get("id"))
             arguments = call.get("arguments")
@@ -702,7 +720,9 @@ class _Trial:
         value = score.value
         why = self._text(score.explanation)
         if isinstance(value, dict):
-            values = {self._log.metric(name, str(key)): item for key, item in value.items()}
+            values = {}
+            for key, item in value.items():
+                values[self._log.metric(name, str(key))] = item
         else:
             if isinstance(value, list):
                 values = {f"{name}[{n}]": item for n, item in enumerate(value)}

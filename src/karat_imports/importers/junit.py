@@ -132,7 +132,8 @@ class _Report:
 
     def __init__(self, path: Path, findings: Findings) -> None:
         self.stated: int | None = None
-        self._path, self._findings = path, findings
+        self._path = path
+        self._findings = findings
         self._open: list[str] = []  # the elements around
         self._suites: list[Json] = []
         self._case: JsonObject | None = None

@@ -166,11 +166,11 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
 
         # The means of its feedback, where the feedback itself is not in the files
         stats = Json(unpacked(run.get("feedback_stats")))
-        means = [
-            scored(key, numeric(stats.at(key), "avg"), detail=stats.at(key))
-            for key in stats
-            if key not in known
-        ]
+        means = []
+        for key in stats:
+            if key not in known:
+                means.append(scored(key, numeric(stats.at(key), "avg"), detail=stats.at(key)))
+
         spans.append(
             Span(
                 id=run.text("id", "run_id") or "",

@@ -76,7 +76,12 @@ class LmEval:
         """
         if of_results := _RESULTS.fullmatch(path.name):
             samples = sorted(path.parent.glob("samples_*.jsonl"))
-            return [file for file in samples if file.stem.endswith(f"_{of_results[1]}")]
+            found = []
+            for file in samples:
+                if file.stem.endswith(f"_{of_results[1]}"):
+                    found.append(file)
+
+            return found
 
         named = _SAMPLES.fullmatch(path.name)
         if named:
@@ -97,6 +102,7 @@ class LmEval:
         opened = each_readable(paths, lambda path: _opened(path, findings), findings)
         for samples in {file.path: file for files in opened for file in files}.values():
             tasks.setdefault(samples.task, []).append(samples)
+
         for task, files in tasks.items():
             names = [file.model for file in files]
             names = unique(
@@ -106,7 +112,10 @@ class LmEval:
                 ]
             )
             named = dict(zip(names, files, strict=True))
-            directions = [file.results.at("higher_is_better", task) for file in files]
+            directions = []
+            for file in files:
+                directions.append(file.results.at("higher_is_better", task))
+
             lower = dict.fromkeys(
                 name for better in directions for name in better if better.flag(name) is False
             )
@@ -193,9 +202,10 @@ class _Samples:
 
     def condition(self) -> ImportedCondition:
         results = self.results
-        detail = {
-            key: results.get(key) for key in ("config", "chat_template_sha", "fewshot_as_multiturn")
-        }
+        detail = {}
+        for key in ("config", "chat_template_sha", "fewshot_as_multiturn"):
+            detail[key] = results.get(key)
+
         return ImportedCondition(
             model=results.text("model_name"),
             system_prompt=results.text("system_instruction"),
@@ -258,7 +268,10 @@ def _trial(
     responses = row.get("resps")
     # before version 0.4.5, requests and their arguments were lists
     requests = [*filter(None, map(_values, _values(row.get("arguments"))))]
-    flat = [next(iter(_values(response)), response) for response in _values(responses)]
+    flat = []
+    for response in _values(responses):
+        flat.append(next(iter(_values(response)), response))
+
     if requests:
         prompt = str(requests[0][0])
     else:
@@ -278,11 +291,12 @@ def _trial(
     chances = [_log_likelihood(response) for response in flat]
     if len(choices) == len(chances) > 1 and None not in chances:
         best = max(range(len(chances)), key=lambda place: chances[place] or 0.0)
-        text, detail["responses"] = (
-            choices[best],
-            [list(pair) for pair in zip(choices, chances, strict=True)],
-        )
-        by_number = {str(number): choice for number, choice in enumerate(choices)}
+        text = choices[best]
+        detail["responses"] = [list(pair) for pair in zip(choices, chances, strict=True)]
+        by_number = {}
+        for number, choice in enumerate(choices):
+            by_number[str(number)] = choice
+
         target = by_number.get(target or "", target)
 
     if key:

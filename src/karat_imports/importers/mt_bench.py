@@ -137,10 +137,9 @@ def _of_answer(
                 )
 
             places = repeats(f"{score.scorer} {score.judge}" for score in scores)
-            numbered = [
-                msgspec.structs.replace(score, repeat=place)
-                for score, place in zip(scores, places, strict=True)
-            ]
+            numbered = []
+            for score, place in zip(scores, places, strict=True):
+                numbered.append(msgspec.structs.replace(score, repeat=place))
 
             yield ImportedTrial(
                 sample=f"{id_} turn {turn}",

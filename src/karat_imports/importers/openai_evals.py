@@ -144,6 +144,7 @@ class _Log:
             of_type: dict[str, list[Json]] = {}
             for event in events:
                 of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
+
             matches = of_type.get("match", [])
             samplings = of_type.get("sampling", [])
             match, sampling = (group[0] if group else Json() for group in (matches, samplings))
@@ -160,6 +161,7 @@ class _Log:
             metrics = Json()
             for known in of_type.get("metrics", []):
                 metrics.update(known)
+
             if metrics:
                 values = {key: metrics.score(key) for key in metrics}
                 scores.append(
@@ -249,7 +251,10 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                     conditions[run, model] = model
             item = item.at("item") or item
             key = asked(item)
-            contents = [message.shown("content") for message in sample.list("output")]
+            contents = []
+            for message in sample.list("output"):
+                contents.append(message.shown("content"))
+
             text = None
             if contents:
                 text = "\n".join(content for content in contents if content is not None)
@@ -257,17 +262,19 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             prompt = sample.get("input")
             results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
             graders = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
-            scores = [
-                ImportedScore(
-                    scorer=name,
-                    values={
-                        f"{name}.pass": result.flag("passed"),
-                        f"{name}.score": result.number("score"),
-                    },
-                    detail=result.without("name", "passed", "score"),
+            scores = []
+            for name, result in zip(graders, results, strict=True):
+                scores.append(
+                    ImportedScore(
+                        scorer=name,
+                        values={
+                            f"{name}.pass": result.flag("passed"),
+                            f"{name}.score": result.number("score"),
+                        },
+                        detail=result.without("name", "passed", "score"),
+                    )
                 )
-                for name, result in zip(graders, results, strict=True)
-            ]
+
             question = said_last(prompt) or identity
             if key:
                 question = str(item[key])

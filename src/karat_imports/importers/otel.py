@@ -241,12 +241,17 @@ def _value(value: object, depth: int) -> object:
     if kind == "intValue":
         return _int(inner)
     if kind == "arrayValue":
-        return [_value(item, depth + 1) for item in row.at(kind).list("values")]
+        found = []
+        for item in row.at(kind).list("values"):
+            found.append(_value(item, depth + 1))
+
+        return found
     if kind == "kvlistValue":
-        return {
-            pair.text("key") or "": _value(pair.get("value"), depth + 1)
-            for pair in row.at(kind).list("values")
-        }
+        made = {}
+        for pair in row.at(kind).list("values"):
+            made[pair.text("key") or ""] = _value(pair.get("value"), depth + 1)
+
+        return made
 
     if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
         return inner

@@ -106,17 +106,19 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
             error=error,
         )
 
-        columns = {
-            key.removeprefix("attributes."): value
-            for key, value in span.items()
-            if key.startswith("attributes.")
-        }
+        columns = {}
+        for key, value in span.items():
+            if key.startswith("attributes."):
+                columns[key.removeprefix("attributes.")] = value
+
         attributes = flat({**columns, **span.at("attributes")})
         attributes.setdefault("openinference.span.kind", span.text("span_kind"))
-        events = [
-            Event(name=event.text("name") or "", attributes=flat(event.at("attributes")))
-            for event in Json({"events": unpacked(span.get("events"))}).list("events")
-        ]
+        events = []
+        for event in Json({"events": unpacked(span.get("events"))}).list("events"):
+            events.append(
+                Event(name=event.text("name") or "", attributes=flat(event.at("attributes")))
+            )
+
         spans.append(span_of(attributes, events, base))
 
     return with_scores(spans, scores)

@@ -99,7 +99,9 @@ class _File:
     """Everything in a file except its results."""
 
     def __init__(self, path: Path, head: Json, prefix: str) -> None:
-        self.path, self.head, self._prefix = path, head, prefix
+        self.path = path
+        self.head = head
+        self._prefix = prefix
         results = head.at("results")
         self.stats = results.at("stats")
         prompts = results.list("prompts") or results.at("table", "head").list("prompts")
@@ -122,16 +124,19 @@ class _File:
             )
             for name, prompt in zip(names, prompts, strict=True)
         }
-        types = [
-            assertion.text("type")
-            for assertion in self.head.at("config", "defaultTest").list("assert")
-        ]
+        types = []
+        for assertion in self.head.at("config", "defaultTest").list("assert"):
+            types.append(assertion.text("type"))
+
         self._repeated = {kind for kind in types if types.count(kind) > 1}
 
     @property
     def stated(self) -> Stated:
         """The number of results, as the statistics of the file have it."""
-        ended = [self.stats.count(key) for key in ("successes", "failures", "errors")]
+        ended = []
+        for key in ("successes", "failures", "errors"):
+            ended.append(self.stats.count(key))
+
         known = []
         for count in ended:
             if count is not None:
@@ -187,7 +192,8 @@ class _Trials:
     """The results of the files, in order."""
 
     def __init__(self, files: Sequence[_File], findings: Findings) -> None:
-        self._files, self._findings = files, findings
+        self._files = files
+        self._findings = findings
 
     def __iter__(self) -> Iterator[ImportedTrial]:
         for file in self._files:
@@ -213,7 +219,8 @@ class _Trials:
         at: tuple[str, str, int],
         place: str,
     ) -> ImportedTrial:
-        test, (identity, condition, repetition) = row.at("testCase"), at
+        test = row.at("testCase")
+        identity, condition, repetition = at
         question, used = _question(variables, row)
         response = row.at("response")
         title = test.text("description")
@@ -308,7 +315,10 @@ class _Trials:
         for name, group in groups.items():
             assertions = [part.at("assertion") for part in group]
             given = [part.number("weight") for part in assertions]
-            weights = [1.0 if weight is None else max(weight, 0.0) for weight in given]
+            weights = []
+            for weight in given:
+                weights.append(1.0 if weight is None else max(weight, 0.0))
+
             if not sum(weights):
                 weights = [1.0] * len(group)
             passes = [part.flag("pass") for part in group]

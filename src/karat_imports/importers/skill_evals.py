@@ -74,7 +74,8 @@ class SkillEvals:
         )
         named, first, _ = files[0]
         version = first.text("claudeVersion")
-        tool, scorer = "skill-creator", "skill-creator"
+        tool = "skill-creator"
+        scorer = "skill-creator"
         if isinstance(first.get("cases"), list):
             tool = f"claude-plugin-eval {version or ''}".strip()
             scorer = _WHOLE
@@ -135,7 +136,10 @@ def _trials(
     for place, case in items(path, "cases", findings=findings):
         cases += 1
         trials += (case.count("runsPerCase") or 1) * len(arms)
-        types = {grader.text("name"): grader.text("type") for grader in case.list("graders")}
+        types = {}
+        for grader in case.list("graders"):
+            types[grader.text("name")] = grader.text("type")
+
         for arm in ("with", "without"):
             for repetition, run in enumerate(case.at("arms").list(arm)):
                 yield _of_case(case, run, (f"{prefix}{arm}", repetition), types, place, findings)
@@ -147,10 +151,12 @@ def _trials(
             result = run.at("result")
             seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
             expectations = run.list("expectations")
-            reasons = [
-                f"{item.get('passed')}: {item.text('text')} ({item.text('evidence')})"
-                for item in expectations
-            ]
+            reasons = []
+            for item in expectations:
+                reasons.append(
+                    f"{item.get('passed')}: {item.text('text')} ({item.text('evidence')})"
+                )
+
             # 0 if nothing was graded
             if result.count("total"):
                 rate = result.number("pass_rate")

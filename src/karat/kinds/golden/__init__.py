@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import setups
 from karat.documents.answers import hint, key_of
-from karat.documents.columns import LOOKED_AT
+from karat.documents.columns import LOOKED_AT, without
 from karat.documents.emptiness import emptiness, unanswerable
 from karat.documents.hub import shown
 from karat.documents.names import Known
@@ -107,10 +108,15 @@ class Golden(Kind):
             found = [self.question_key, self.answer_key, self.id_key, *(self.criteria_key or ())]
             for paths in self.roles.values():
                 found += [paths] if isinstance(paths, str) else [*(paths or ())]
+
             return [path for path in found if path is not None]
 
     def __init__(
-        self, options: Options, *, needs_answers: bool = True, criteria_suffice: bool = True
+        self,
+        options: Options,
+        *,
+        needs_answers: bool = True,
+        criteria_suffice: bool = True,
     ) -> None:
         self._options, self._needs_answers = options, needs_answers
         self._criteria_suffice = criteria_suffice
@@ -133,7 +139,9 @@ class Golden(Kind):
         """The same, reading no more rows than the first `count` samples and the columns need."""
         options = self._options
         same = Golden(
-            options, needs_answers=self._needs_answers, criteria_suffice=self._criteria_suffice
+            options,
+            needs_answers=self._needs_answers,
+            criteria_suffice=self._criteria_suffice,
         )
         needs_all = options.repeated or options.cluster is not None
         if not needs_all and options.sample_size is None:
@@ -150,11 +158,14 @@ class Golden(Kind):
 
             skip = self._options.skip is not None and len(samples) > 0
             lacking = self._lacking_golden(faults) if len(samples) > 0 and faults else []
-            besides = _OR_DECLINES if lacking or self._without_golden(faults) else ""
+            besides = ""
+            if lacking or self._without_golden(faults):
+                besides = _OR_DECLINES
             if not skip:
                 if lacking:
                     faults = self._as_meant(faults, lacking)
                 faults = self._as_one(faults)
+
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
@@ -163,13 +174,15 @@ class Golden(Kind):
             other = "golden"
             with suppress(BadDataset):
                 other = kind_of(path)
+
             if other == "golden":
                 raise
             message = (
                 f"holds {of(other).content or other}, so it seems: set `dataset.kind: {other}`"
             )
             raise BadDataset(
-                shown(path), [Fault(place="file", message=message), *error.faults]
+                shown(path),
+                [Fault(place="file", message=message), *error.faults],
             ) from error
 
         if self._options.cluster is not None:
@@ -205,7 +218,8 @@ class Golden(Kind):
         if said is None:
             return faults
         whole = Fault(
-            place=of_empty[0].place, message=f"{said}; fill it in, or leave these rows out"
+            place=of_empty[0].place,
+            message=f"{said}; fill it in, or leave these rows out",
         )
         return [whole, *(fault for fault in faults if fault not in of_empty)]
 
@@ -220,7 +234,10 @@ class Golden(Kind):
         if found is None:
             return faults
         mark, numbers = found
-        places = {f"{self._reader.rows.unit} {number}" for number in numbers}
+        places = set()
+        for number in numbers:
+            places.add(f"{self._reader.rows.unit} {number}")
+
         if not all(fault.place in places for fault in lacking):
             return faults
         message = (
@@ -249,7 +266,12 @@ class Golden(Kind):
         if self._reader is None:
             return []
         golden = self._reader.reading.one("golden") or ""
-        return [fault for fault in faults if fault.message == EMPTY.format(golden)]
+        found: list[Fault] = []
+        for fault in faults:
+            if fault.message == EMPTY.format(golden):
+                found.append(fault)
+
+        return found
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""
@@ -280,6 +302,7 @@ class Golden(Kind):
                 if sample is None:
                     for message in wrong:
                         rows.fault(number, message)
+
                     continue
 
                 if sample.id not in seen:
@@ -291,11 +314,11 @@ class Golden(Kind):
                 elif repeated and _asks_the_same(merged[sample.id], sample):
                     kept = merged[sample.id]
                     other = sample.metadata
-                    same = {
-                        key: value
-                        for key, value in kept.metadata.items()
-                        if other.get(key) == value
-                    }
+                    same = {}
+                    for key, value in kept.metadata.items():
+                        if other.get(key) == value:
+                            same[key] = value
+
                     merged[sample.id] = msgspec.structs.replace(kept, metadata=same)
                 elif repeated:
                     where = f"{rows.unit} {seen[sample.id]} and {rows.unit} {number}"
@@ -317,6 +340,7 @@ class Golden(Kind):
                 "ids unique"
             )
             faults = [*faults, Fault(place="dataset.id_key", message=message)]
+
         return rows, samples, faults + rows.sorted_faults()
 
     def _rows(self, path: Path) -> Rows:
@@ -336,15 +360,22 @@ class Golden(Kind):
         tool, setup = found
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
+
         left = ("answer",) if setup.answers_describe else ()
         for number, row in enumerate(setup.rows, start=1):
-            rows.add(number, {key: value for key, value in row.items() if key not in left})
-        described = [row for row in setup.rows if "criteria" in row and {*left} & {*row}]
+            rows.add(number, without(row, left))
+
+        described = []
+        for row in setup.rows:
+            if "criteria" in row and {*left} & {*row}:
+                described.append(row)
+
         if described:
             rows.notes.append(
                 f"the criteria of {plural(len(described), 'question')}, and not the description of "
                 "the expected answer beside them"
             )
+
         self._id_key = "id"
         rows.notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         self._notes += rows.notes
@@ -366,7 +397,7 @@ class Golden(Kind):
 
         if found is None:
             return None
-        known = {key for row in found[1].rows for key in row}
+        known = {*chain.from_iterable(found[1].rows)}
         return found if named <= known else None
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[list[Numbered]]]:
@@ -394,7 +425,10 @@ class Golden(Kind):
             self._notes += reader.notes
             return reader.faults, reader.samples()
 
-        names = {name for item in items for name in item.metadata}
+        names = set()
+        for item in items:
+            names |= {*item.metadata}
+
         faults = []
         for at, name in enumerate(options.stratify):
             if name not in names:

@@ -99,7 +99,10 @@ def type_of(column: str, values: Iterable[object]) -> str:
 
 
 def read(
-    value: object, *, column: str = "criteria", by_default: str | None = None
+    value: object,
+    *,
+    column: str = "criteria",
+    by_default: str | None = None,
 ) -> tuple[tuple[Criterion, ...], list[str]]:
     """The criteria in a cell, and its faults, each with its place.
 
@@ -148,7 +151,9 @@ def read(
         elif isinstance(entry, Mapping) and kind.removeprefix(NOT) != "tool" and _has_parts(entry):
             criteria, why = _of_parts(entry, kind, apart=not isinstance(value, list))
         elif isinstance(entry, Mapping):
-            given = _of_call(entry) if kind.endswith("tool") else entry
+            given = entry
+            if kind.endswith("tool"):
+                given = _of_call(entry)
             criteria, why = _of_object(given, kind)
         else:
             criteria, why = _of_value(entry, kind, column)
@@ -181,6 +186,7 @@ def _of_value(value: object, kind: str, column: str) -> tuple[list[Criterion], l
         if kind.endswith("judge"):  # to a judge, a number alone says nothing
             value = f"{last_part(column)}: {as_text(value)}"
         return _of_object({"type": kind, "value": value}, kind)
+
     if kind == "judge" and _URL.match(value.strip()):
         kind = "url"
     if kind == f"{NOT}judge" and len(value.split()) == 1:
@@ -188,6 +194,7 @@ def _of_value(value: object, kind: str, column: str) -> tuple[list[Criterion], l
     if "|" in value and kind.endswith("contains"):
         kind = f"{kind}-any"
         value = value.replace("|", "\n")
+
     return _of_object({"type": kind, "text": value}, kind)
 
 
@@ -217,6 +224,7 @@ def _as_line(value: object) -> str:
                 parts.append(f"{key}: {_as_line(below)}")
 
         return "; ".join(parts)
+
     if isinstance(value, list):
         return ", ".join(map(_as_line, value))
     return " ".join((as_text(value) or "").split())
@@ -237,7 +245,10 @@ def _has_parts(entry: Mapping[str, Any]) -> bool:
 
 
 def _of_parts(
-    entry: Mapping[str, Any], kind: str, *, apart: bool
+    entry: Mapping[str, Any],
+    kind: str,
+    *,
+    apart: bool,
 ) -> tuple[list[Criterion], list[str]]:
     """The criteria of an object: one for each key (`apart`), or one for all keys; and those of a
     list whose key says how many of it must hold.
@@ -272,6 +283,7 @@ def _of_parts(
         criteria, why = _of_object({**kept, "text": _as_line(others)}, kind)
         found += criteria
         wrong += why
+
     return found, wrong
 
 
@@ -390,7 +402,11 @@ def _entries(value: object, by_default: str) -> list[object]:
         if len(lines) > 1 and all(_BULLET.match(line) for line in lines):
             return [_BULLET.sub("", line, count=1) for line in lines]
         if by_default != "judge":
-            parts = [part.strip() for line in lines for part in re.split("[;|]", line)]
+            parts = []
+            for line in lines:
+                for part in re.split("[;|]", line):
+                    parts.append(part.strip())
+
             if len(parts) == 1:
                 parts = _comma_list(parts[0], by_default)
             return [part for part in parts if part]
@@ -445,6 +461,7 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
         number = _number(weight)
     else:
         number = 1.0
+
     if number is None or abs(number) > 1e6:
         wrong.append(f"has the weight {shown(weight)}, expected a number from -1e6 to 1e6")
     dealbreaker = _first(given, _DEALBREAKER_KEYS)
@@ -456,14 +473,17 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
     if base in _JUDGED:
         text = _JUDGED[base].format(text)
         base = "judge"
+
     if opposite:
         name = f"{NOT}{base}"
     else:
         name = base
+
     if dealbreaker:
         stated_besides: dict[str, Any] = {"dealbreaker": True}
     else:
         stated_besides = {}
+
     if number != 1:  # what a struct leaves out is the default itself, not an equal value
         stated_besides["weight"] = number
     if name != "judge":
@@ -493,12 +513,14 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
                 parts = parts.splitlines()
             else:
                 parts = parts.split(",")
+
         lines = []
         for part in parts:
             if isinstance(part, str):
                 line = part
             else:
                 line = json.dumps(part, ensure_ascii=False)
+
             if line.strip():
                 lines.append(" ".join(line.split()))
 

@@ -51,11 +51,10 @@ def items(rows: Rows) -> list[Item] | None:
 
     if read is None:
         return None
-    questions = [
-        item
-        for position, (number, row) in enumerate(rows.rows)
-        for item in read(number, position, row)
-    ]
+    questions: list[Item] = []
+    for position, (number, row) in enumerate(rows.rows):
+        questions += read(number, position, row)
+
     if any(item.detail.get("impossible") for item in questions):
         for item in questions:  # of all questions, so it reveals nothing
             item.materials = f"{item.materials}\n\n{_SAY_SO}"
@@ -97,7 +96,10 @@ def _article(number: int, position: int, row: Row) -> Iterator[Item]:
         for asked in paragraph.at("qas").list():
             item = Item(number=number, materials=context, metadata=_kept(row, "title"))
             question = Value(asked.value, asked.path, item.wrong)
-            texts = [answer.at("text") for answer in question.at("answers").list(optional=True)]
+            texts = []
+            for answer in question.at("answers").list(optional=True):
+                texts.append(answer.at("text"))
+
             _squad(item, question, texts, impossible=question.at("is_impossible").value is True)
             yield item
 
@@ -164,10 +166,10 @@ def _tau2(number: int, position: int, row: Row) -> Iterator[Item]:
     item.id = task.at("id").id()
     instructions = task.at("user_scenario").at("instructions")
     if isinstance(instructions.value, Mapping):
-        parts = [
-            instructions.at(key)
-            for key in ("reason_for_call", "known_info", "unknown_info", "task_instructions")
-        ]
+        parts = []
+        for key in ("reason_for_call", "known_info", "unknown_info", "task_instructions"):
+            parts.append(instructions.at(key))
+
         item.question = "\n\n".join(part.text().strip() for part in parts if part.value)
         item.metadata = _kept(instructions.value, "domain")
 
@@ -188,8 +190,14 @@ _HEADINGS = {"outputs": "The agent tells the user", "assertions": "What must hol
 
 def _expect(item: Item, actions: Value, arguments: str, others: Mapping[str, Value]) -> None:
     """The golden answer for a judge, as text; its parts for scorers."""
-    calls = [(call.at("name").text(), call.at(arguments)) for call in actions.list(optional=True)]
-    lines = [f"- {name} {msgspec.json.encode(given.value or {}).decode()}" for name, given in calls]
+    calls = []
+    for call in actions.list(optional=True):
+        calls.append((call.at("name").text(), call.at(arguments)))
+
+    lines = []
+    for name, given in calls:
+        lines.append(f"- {name} {msgspec.json.encode(given.value or {}).decode()}")
+
     parts = [
         "\n".join(["The agent calls, in this order:", *lines])
         if lines
@@ -199,7 +207,10 @@ def _expect(item: Item, actions: Value, arguments: str, others: Mapping[str, Val
         "actions": [{"name": name, "arguments": given.value or {}} for name, given in calls]
     }
     for key, place in others.items():
-        texts = [text.text(number=True) for text in place.list(optional=True)]
+        texts = []
+        for text in place.list(optional=True):
+            texts.append(text.text(number=True))
+
         if texts:
             parts += ["\n".join([f"{_HEADINGS[key]}:", *(f"- {text}" for text in texts)])]
         item.detail[key] = texts

@@ -46,15 +46,18 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     ):
         reasons.setdefault(place, []).append((reason, evidence))
 
-    return [
-        Doubted(
-            id=listed[place].id,
-            turn=None,
-            reasons=tuple(reason for reason, _ in of_sample),
-            evidence=dict(of_sample),
+    found: list[Doubted] = []
+    for place, of_sample in sorted(reasons.items()):
+        found.append(
+            Doubted(
+                id=listed[place].id,
+                turn=None,
+                reasons=tuple(reason for reason, _ in of_sample),
+                evidence=dict(of_sample),
+            )
         )
-        for place, of_sample in sorted(reasons.items())
-    ]
+
+    return found
 
 
 def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -> list[str]:
@@ -64,12 +67,19 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
     sentences = []
     if repeated:
         names = [f"'{excerpt(sample.id, 24)}'" for sample in samples]
-        pairs = [f"{names[first]} and {names[later]}" for first, later in repeated]
+        pairs = []
+        for first, later in repeated:
+            pairs.append(f"{names[first]} and {names[later]}")
+
         sentences.append(
             f"{plural(len(pairs), 'question')} asked twice, counted as one: {some_of(pairs)}"
         )
         found = _repeated(samples, repeated)
-        differing = {place: said for reason, place, said in found if reason == "contradicts"}
+        differing = {}
+        for reason, place, said in found:
+            if reason == "contradicts":
+                differing[place] = said
+
         if differing:
             sentences.append(_contradicting(names, differing))
 
@@ -83,7 +93,10 @@ def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -
 
     unequalled = [*_unequalled(goldens)]
     if unequalled:
-        names = [f"'{excerpt(samples[place].id, 24)}'" for _, place, _ in unequalled]
+        names = []
+        for _, place, _ in unequalled:
+            names.append(f"'{excerpt(samples[place].id, 24)}'")
+
         sentences.append(
             f"no answer can equal {plural(len(names), 'golden text')} "
             f"({some_of(names)}): {unequalled[0][2]['why']}"

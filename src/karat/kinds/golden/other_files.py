@@ -13,6 +13,8 @@ from karat.documents.names import (
     joined,
     meanings,
     names_documents,
+    roles_of,
+    sure_roles,
     with_role,
     word_set,
     words_of,
@@ -118,7 +120,12 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     if names == {"id", "value"}:
         held = "a list of texts" if columns["value"].lists else "one text"
         return f"holds {held} an id, but no questions: give the file with the questions, too"
-    filled = {path: column for path, column in columns.items() if column.filled}
+
+    filled = {}
+    for path, column in columns.items():
+        if column.filled:
+            filled[path] = column
+
     if _are_qrels(filled):
         return "says which documents are relevant to a question (qrels): give the questions' file"
     judged = answers_to_judge(filled)
@@ -134,25 +141,35 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
             f"are asked all the same, name the columns: roles: {{question: …, golden: …}} "
             f"(columns: {tops})"
         )
+
     asked = with_role(paths_in(columns), "question", "golden", "messages")
     called = []
     for path in filled:
         if joined(path) in _CALLED:
             called.append(path)
 
-    given = [path for path in filled if joined(path) in _GIVEN and "." not in path]
+    given = []
+    for path in filled:
+        if joined(path) in _GIVEN and "." not in path:
+            given.append(path)
+
     if called and given and not asked:
         return (
             f"holds calls of tools ('{called[0]}', '{given[0]}'), and no questions to an agent: "
             "write what a user asks, and the tools that must be called as `expected_tools`"
         )
+
     return None
 
 
 def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
     """What rows hold in which no column is surely a question or what is expected; None: unknown."""
     surely = with_role(paths_in(columns), "question", "messages")
-    expected = [path for path in with_role(paths_in(columns), "golden") if joined(path) in _RIGHT]
+    expected = []
+    for path in with_role(paths_in(columns), "golden"):
+        if joined(path) in _RIGHT:
+            expected.append(path)
+
     if surely or expected:
         return None
     texts = {path: column for path, column in columns.items() if column.is_text}
@@ -162,13 +179,14 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
     for sort in _SORTS:
         if all(not one_of.isdisjoint(names) for one_of in sort.columns):
             return sort.holds
+
     documents = [path for path in texts if joined(path) in _TEXTS]
     marked = not _MARKED.isdisjoint(names) or {"id", "title", "text"} == {*names}
     for path in documents:
         column = texts[path]
         others = []  # which do not only say which document a row is
         for other in paths_in(columns):
-            about = {meaning.role for meaning in meanings(other)} & _ABOUT or joined(other) in _IDS
+            about = roles_of(other) & _ABOUT or joined(other) in _IDS
             if other != path and (joined(other) in _MAY_BE_RIGHT or not about):
                 others.append(other)
 
@@ -202,7 +220,7 @@ def is_table(columns: Mapping[str, Column]) -> bool:
     """
     numbers = classes = names = 0
     for path, column in columns.items():
-        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        roles = sure_roles(path)
         if column.lists + column.objects or roles & _OF_QUESTIONS or joined(path) in _ANSWERS:
             return False
         if column.is_numeric:
@@ -247,6 +265,7 @@ def placeholder(row: Mapping[str, object]) -> str | None:
     for value in row.values():
         if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
             return value
+
     return None
 
 
@@ -263,8 +282,16 @@ def graded_documents(column: Column) -> list[str]:
             if names_documents(key):
                 documents.append(key)
 
-        graded = [key for key in part if {*words_of(key)} & _GRADES and key not in documents]
-        numbers = [key for key in graded if isinstance(part[key], (int, float))]
+        graded = []
+        for key in part:
+            if {*words_of(key)} & _GRADES and key not in documents:
+                graded.append(key)
+
+        numbers = []
+        for key in graded:
+            if isinstance(part[key], (int, float)):
+                numbers.append(key)
+
         if documents and numbers:
             return [documents[0], numbers[0]]
 
@@ -276,7 +303,10 @@ def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
     is another one.
     """
     answers = with_role(paths_in(columns), "answer")
-    answers += [path for path in columns if joined(path) in _ANSWERS - {"text"}]
+    for path in columns:
+        if joined(path) in _ANSWERS - {"text"}:
+            answers.append(path)
+
     asked = with_role(paths_in(columns), "question", "messages")
     for path in with_role(paths_in(columns), "golden"):
         if columns[path].is_judgement and len(columns[path].values) > 1 and answers and not asked:

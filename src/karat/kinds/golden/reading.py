@@ -23,6 +23,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    roles_of,
     with_role,
 )
 from karat.documents.roles import Reading, Undecided, assign
@@ -99,6 +100,7 @@ class RowReader:
                     f"no questions yet, it seems, but an example to be replaced in each row: "
                     f"'{placeholders[0]}'"
                 )
+
         self._named = named
         self._missing_columns(named)
         self._parts = named.get("golden", ())  # of a golden answer that is an object of columns
@@ -184,6 +186,7 @@ class RowReader:
         columns[name] = self._columns[name]
         for path in self._parts:
             columns.pop(path, None)
+
         self._columns = columns
         self._named["golden"] = (name,)
         self.notes.append(
@@ -219,6 +222,7 @@ class RowReader:
         for path, column in self._columns.items():
             if column.names_images and path != self._golden:
                 self.notes.append(f"'{path}' names images, which no agent sees")
+
         for path in self.reading.roles.get("context", ())[:1]:
             self.notes.append(
                 f"no agent sees '{path}': write it into the question if it is about that"
@@ -229,6 +233,7 @@ class RowReader:
         if not self._named:
             held = no_questions(self._columns)
             other = unasked(self.rows)
+
         if held is None and not with_role(self._columns, "question"):
             held = other
         if held is not None:
@@ -256,6 +261,7 @@ class RowReader:
                 roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
                 if not roles["criterion"] and not roles.get("golden"):
                     continue
+
             if len(self._parts) > 1 and "golden" in roles:
                 roles["golden"] = self._parts
             offered = Reading(roles=roles, unused=reading.unused)
@@ -265,10 +271,14 @@ class RowReader:
         # those with which most rows can be read come first, in their order
         readings.sort(key=lambda reading: 2 * self._unread(reading) >= len(self._first))
         tried = msgspec.structs.replace(undecided, readings=tuple(readings))
-        offered_rules = {path for one in readings for path in one.roles.get("criterion", ())}
+        offered_rules = set()
+        for one in readings:
+            offered_rules |= {*one.roles.get("criterion", ())}
+
         notes = dict.fromkeys([*self.rows.notes, *self.notes])
         for path in offered_rules:
             notes.pop(f"{_NOT_READ} '{path}' {criteria.NO_TEXT}", None)
+
         fault = undecided_fault(tried, columns, notes)
         answered = any("answer" in reading.roles for reading in readings)
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
@@ -286,9 +296,16 @@ class RowReader:
         readable = []
         for column in columns:
             values = [cell(row, column) for row in self._first]
-            filled = [value for value in values if not is_empty(value)]
+            filled = []
+            for value in values:
+                if not is_empty(value):
+                    filled.append(value)
+
             kind = self._type_of(column)
-            faults = [criteria.unstated(value, column=column, asked=asked) for value in filled]
+            faults = []
+            for value in filled:
+                faults.append(criteria.unstated(value, column=column, asked=asked))
+
             for place, value in enumerate(filled):
                 if not faults[place]:
                     faults[place] = criteria.read(value, column=column, by_default=kind)[1]
@@ -304,7 +321,11 @@ class RowReader:
 
     def _without_tool(self) -> list[str]:
         """The columns of tools in which an empty cell says that none may be called."""
-        paths = [path for path, kind in self._types.items() if kind == "tool"]
+        paths = []
+        for path, kind in self._types.items():
+            if kind == "tool":
+                paths.append(path)
+
         if self._options.empty == "no_tool":
             return paths
         for path in paths:
@@ -314,6 +335,7 @@ class RowReader:
                     f"'{path}' is empty in {empty} of {plural(len(self._first), 'row')}, and says "
                     "nothing there: if no tool may be called, write `empty: no_tool`"
                 )
+
         return []
 
     def _type_of(self, column: str) -> str:
@@ -387,6 +409,7 @@ class RowReader:
 
         for at, name in enumerate(self._options.stratify):
             wanted.append((name, f"stratify.{at}", name))
+
         for what, place, path in wanted:
             if path in self._columns or not self.rows.count:
                 continue
@@ -415,6 +438,7 @@ class RowReader:
             rows = plural(len(self._first), "row")
             empty = f"'{golden}' is an empty list in {lists} of {rows}"
             expects_nothing = f" ({empty}: with `all`, nothing is expected there)"
+
         if self._choices:
             pairs = [(cell(row, golden), self._options_of(row)) for row in self._first]
             if cells.needs_base(pairs) and self._base is None:
@@ -513,7 +537,12 @@ class RowReader:
         """A golden answer, or the list of those in one text."""
         if self._mark is None or not isinstance(value, str):
             return value
-        return [part.strip() for part in value.split(self._mark) if part.strip()]
+        found = []
+        for part in value.split(self._mark):
+            if part.strip():
+                found.append(part.strip())
+
+        return found
 
     def _nothing_is_right(self, reading: Reading) -> None:
         """A fault if the file says neither what is right nor that nothing does."""
@@ -530,11 +559,15 @@ class RowReader:
             return
         expected = reading.roles.get("criterion", ())
         question: Taken = {"question": self._question}
-        readings = [Reading(roles={**question, "golden": (path,)}) for path in expected]
+        readings = []
+        for path in expected:
+            readings.append(Reading(roles={**question, "golden": (path,)}))
+
         if expected:
             objects = any(self._columns[path].objects for path in expected)
             place = 0 if objects else len(readings)  # an object is rarely one right text
             readings.insert(place, Reading(roles={**question, "criterion": expected}))
+
         readings.append(Reading(roles=question))
         self._ask(Undecided(asked="what is right", readings=tuple(readings)))
 
@@ -710,6 +743,7 @@ class RowReader:
         shown = [("criterion", path) for path in self._criteria]
         for role in ("answer", "context"):
             shown += [(f"({role})", path) for path in self.reading.roles.get(role, ())]
+
         for label, path in shown:
             value = cell(row, path)
             elsewhere = is_empty(value) and label == "criterion" and path in self._columns
@@ -755,9 +789,11 @@ def _documents_in(columns: Mapping[str, Column]) -> list[str]:
         listed = column.example
         if not isinstance(listed, list) or column.messages or graded_documents(column):
             continue
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         if isinstance(listed[0], Mapping) and not roles & {"context", "tools", "messages"}:
-            found += [f"{path}[].{key}" for key in listed[0] if names_documents(key)]
+            for key in listed[0]:
+                if names_documents(key):
+                    found.append(f"{path}[].{key}")
 
     return found
 
@@ -871,6 +907,7 @@ def undecided_fault(
                 f"  '{path}' holds documents with their relevance ({', '.join(keys)}): they are "
                 "for retrieval, and karat compares no answer with them"
             )
+
         if "." not in path and column.filled and holds_code(column):
             lines.append(f"  '{path}' holds conditions in code, which karat does not evaluate")
 
@@ -885,7 +922,7 @@ def undecided_fault(
 
     empty = []
     for path, column in columns.items():
-        roles = {meaning.role for meaning in meanings(path)}
+        roles = roles_of(path)
         if 2 * column.filled < column.rows and roles & {"question", "golden"}:
             empty.append(f"'{path}'")
 
@@ -900,6 +937,7 @@ def undecided_fault(
             f"  no column looks like a question: {numbers} of {len(top)} hold numbers, or yes and "
             f"no; if several make one together, name them as a list: question: […, …]"
         )
+
     listed = some_of([path for path in columns if "." not in path], most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines.append(
@@ -924,6 +962,7 @@ def _remarks(golden: Column) -> list[str]:
             f"empty in {empty} of {plural(golden.rows, 'row')}: add `empty: declines` if it is "
             "right to decline there, else `skip: unreadable`"
         )
+
     return found
 
 

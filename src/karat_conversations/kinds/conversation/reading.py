@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 import msgspec
 
-from karat.documents.columns import Row
+from karat.documents.columns import Row, without
 from karat.documents.names import Role, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
@@ -432,7 +432,7 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
         )
         index = _index(record, names.get("turn_key"))
         used = {*names.values(), *_TURN_ONLY}
-        further = {key: value for key, value in row.items() if key not in used}
+        further = without(row, used)
         # The row's report; `document` is its text, or an object with everything
         document = record.at("document")
         holder = document if isinstance(document.value, Mapping) else record

@@ -767,7 +767,8 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
     lost = data.count(b"\0")
-    if 0 < lost * _FEWEST_PER_NUL < len(data):
+    table = path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    if table and 0 < lost * _FEWEST_PER_NUL < len(data):  # JSON and YAML forbid them
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""However a file of another tool is damaged, it becomes a sound run folder or a BadDataset."""
+"""However a file of another tool is damaged, it becomes a sound run folder, a BadDataset, or a question (BadOption)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.karat_imports.imported import FILES
 
 import karat
 from karat import plugins
-from karat.errors import BadDataset
+from karat.errors import BadDataset, BadOption
 from karat.journal import verify
 from karat_imports.imported import import_results
 
@@ -70,7 +70,7 @@ def test_a_damaged_file_is_a_sound_run_or_bad(
         file.write_text(text if cut is None else text[: int(cut * len(text))])
         try:
             made = list(import_results(name, [file], Path(folder) / "runs"))
-        except BadDataset:
+        except (BadDataset, BadOption):
             return
         for imported in made:
             assert verify(imported.run.path).damages == ()

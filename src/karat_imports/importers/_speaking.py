@@ -461,8 +461,12 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     asked = _asked(columns, replies)
     said = set()
     for _, row in found.rows:
-        for message in row.get("messages") or ():
-            said.add(str(message.get("content")))
+        messages = row.get("messages")
+        if not isinstance(messages, list):
+            continue
+        for message in messages:
+            if isinstance(message, Mapping):
+                said.add(str(message.get("content")))
 
     read = []
     left = []

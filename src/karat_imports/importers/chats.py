@@ -382,7 +382,7 @@ def _seems_newest_first(log: _Log, agent: Sequence[str] | None) -> bool:
     openings = []
     for _, row in islice(_records(log, Findings()), LOOKED_AT):
         said = _said(log, row, agent)
-        sides = [message.get("role") for message in said]
+        sides = [str(message.get("role")) for message in said]
         if times_of(said) or not {"user", "assistant"} <= {*sides}:
             continue
         chats += 1

@@ -305,6 +305,7 @@ def test_a_list_of_one_text_is_that_text_on_both_sides(tmp_path, karat):
     assert "answers: equals 100.0 %" in said
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_answers_inside_of_texts_are_scored_once_they_are_taken_apart(tmp_path, karat):
     file = tmp_path / "asked.jsonl"
     rows = [{"question": f"{n}?", "golden": f"{n}", "answer": str({"query": f"{n}?", "result": f"{n}"})} for n in "ab"]

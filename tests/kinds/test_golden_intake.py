@@ -149,11 +149,13 @@ def test_a_name_that_may_be_many_notes_is_not_golden(tmp_path):
         ("问题：什么？\n答案：这个。\n问题：谁？\n答案：他。\n", [("什么？", "这个。"), ("谁？", "他。")]),
     ],
 )  # fmt: skip
+@pytest.mark.needs_package("karat_conversations")
 @pytest.mark.parametrize("name", ["q.txt", "q.md"])
 def test_questions_and_answers_are_read_from_a_text(tmp_path, name, text, rows):
     assert turns(load(written(tmp_path, text, name))) == rows
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_a_text_with_a_question_a_line_has_no_answers(tmp_path):
     path = written(tmp_path, "# first\n1. What?\n2) Who?\n- Tell me.\n\nWhere?\n", "q.txt")
     assert "golden: null}  # nothing to compare" in refused(path)
@@ -216,6 +218,7 @@ def test_several_turns_that_are_asked_at_once_are_said(tmp_path):
     assert "'speeches' is a list of texts in 1 row: they are asked together" in warning
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_a_configuration_of_another_tool_is_read_with_the_columns_it_offers(tmp_path):
     config = {
         "prompts": ["{{q}}"],
@@ -230,6 +233,7 @@ def test_a_configuration_of_another_tool_is_read_with_the_columns_it_offers(tmp_
     assert [question for question, _ in turns(load(path, roles=roles))] == SAID
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_evaluations_of_a_skill_hold_descriptions_and_no_answers(tmp_path):
     evals = [{"id": at, "prompt": text, "expected_output": "It refuses."} for at, text in enumerate(ASKED)]
     dataset = load(written(tmp_path, {"skill_name": "s", "evals": evals}, "evals.json"))
@@ -450,6 +454,7 @@ INTENTS = [
 ]
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_each_phrase_of_an_intent_is_a_question(tmp_path):
     path = written(tmp_path, INTENTS)
     dataset = load(path, cluster="intent")

@@ -124,7 +124,10 @@ class _Lines(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        return self._behind.fileno()
+        try:
+            return self._behind.fileno()
+        except io.UnsupportedOperation:  # a notebook's; programs that are started need one
+            return 2
 
     def write(self, data: object) -> int:
         written = bytes(data)  # type: ignore[call-overload]  # any buffer, as in the base class

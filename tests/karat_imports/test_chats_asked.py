@@ -242,7 +242,7 @@ def test_a_pause_in_seconds_or_milliseconds_parts_what_one_user_says(tmp_path: P
         (result,) = import_results("chats", [path], tmp_path / str(pause), options={"pause": pause})
         notes = result.findings.notes
         assert f"{conversations} conversations" in notes
-        assert ("pause=90 begins no conversation: no pause is so long" in notes) == (pause == 90)
+        assert ("pause=90 splits no conversation: no gap is that long" in notes) == (pause == 90)
         (first, *_) = sorted(sample.id for sample in result.run.samples())
         assert first.startswith("ann")
         assert result.counts["answers"] == 6

@@ -126,7 +126,7 @@ class _Lines(io.RawIOBase):
     def fileno(self) -> int:
         try:
             return self._behind.fileno()
-        except io.UnsupportedOperation:  # a notebook's; programs that are started need one
+        except io.UnsupportedOperation:  # in a notebook; a child process needs one
             return 2
 
     def write(self, data: object) -> int:

@@ -104,7 +104,7 @@ class CsvCells:
             raise error
 
 
-def _mended(cells: CsvCells) -> bytes | None:
+def _with_doubled_quotes(cells: CsvCells) -> bytes | None:
     """The file with doubled quotation marks inside its cells; None: it is no CSV either."""
     data = _STRAY_QUOTE.sub(b'""', cells.data)
     try:
@@ -211,11 +211,11 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         for numbers, table in cells:
             scan.add(numbers, table)
     except csv.Error as error:
-        mended = _mended(cells)
-        if mended is not None:
+        repaired = _with_doubled_quotes(cells)
+        if repaired is not None:
             del rows.faults[:], rows.notes[notes:]
             rows.count = rows.unread = 0
-            read_csv(rows, path, mended, delimiter)
+            read_csv(rows, path, repaired, delimiter)
             rows.notes.append(
                 f"quotes inside cells are read as text (first in line {cells.begins})"
             )

@@ -479,8 +479,8 @@ def pattern_of(paths: Sequence[str], columns: Collection[str]) -> str | None:
 
 
 def columns_like(patterns: Iterable[str], columns: Collection[str]) -> list[str]:
-    """The columns that have these names, or match them where a `*` stands for any characters; a
-    name that no column has as it is.
+    """The columns with these names. A `*` in a name matches any characters; a name that matches no
+    column is returned unchanged.
     """
     found: dict[str, None] = {}
     for pattern in patterns:

@@ -10,6 +10,7 @@ from shlex import quote
 
 import msgspec
 
+from karat.documents.candidates import SHOWN
 from karat.documents.chats import Message, has_both_sides
 from karat.documents.columns import MISSING, Row, is_empty, without
 from karat.documents.names import meanings, with_role, word_set, words_of
@@ -33,7 +34,6 @@ OF_TIME = word_set("time timestamp datetime date created updated sent ts at")
 _NOBODY = MISSING | {"unknown", "anonymous", "undefined"}
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
-_MOST_WAYS = 8
 _FEWEST_BELOW = 3  # rows of a block, with its first
 _FEWEST = 5  # rows of which it matters how they are grouped
 
@@ -88,7 +88,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     last: dict[tuple[str, ...], datetime] = {}
     times = row_times(rows) if by.pause is not None and not are_chats else {}
     pause = timedelta(minutes=by.pause or 0)
-    begun = 0
+    splits = 0
     found = rows.emptied()
     for number, row in rows.rows:
         name = tuple(str(row.get(column)) for column in columns)
@@ -98,12 +98,12 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
             name = tuple(sorted(name))
         time = times.get(number)
         if time is not None:
-            begins = abs(time - last.get(name, time)) > pause
-            begun += begins
-            parts[name] = parts.get(name, 1) + begins
+            is_new = abs(time - last.get(name, time)) > pause
+            splits += is_new
+            parts[name] = parts.get(name, 1) + is_new
             last[name] = time
         pieces = _parted(row, pause) if are_chats else [row]
-        begun += len(pieces) - 1
+        splits += len(pieces) - 1
         for piece in pieces:
             if are_chats:
                 parts[name] = parts.get(name, 0) + 1
@@ -113,9 +113,9 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
             others = without(piece, (_ID,))
             found.add(number, {_ID: " ".join(words) or path.stem, **others})
 
-    if by.pause is not None and not begun:
-        why = "no pause is so long" if parts else "no column holds the times of messages"
-        found.notes.append(f"pause={by.pause:g} begins no conversation: {why}")
+    if by.pause is not None and not splits:
+        why = "no gap is that long" if parts else "no column holds the times of messages"
+        found.notes.append(f"pause={by.pause:g} splits no conversation: {why}")
     return found
 
 
@@ -282,7 +282,7 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     by_names = [by for by, _ in found.values() if by.columns not in ((), (ROW,))]
     if not found or (each_may_be_one and not by_names):
         return []
-    ways = [way for _, way in found.values()][:_MOST_WAYS]
+    ways = [way for _, way in found.values()][:SHOWN]
     if not named:
         ways.append(f"{Grouping((ALL,)).options()}  # one conversation")
     return ways

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from karat.documents.candidates import SHOWN
 from karat.documents.chats import NAME, Message
 from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import NOT_SPEAKING, meanings, side_of, with_role, word_set, words_of
@@ -19,7 +20,6 @@ from karat.formats import clean, count, plural, some_of
 from karat_imports.importers._grouping import keys_of, row_times, setting, ways_listed
 
 _ENTRY = "[]."
-_MOST_READINGS = 6
 _FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
 _MOST_SPEAKERS = 12
 _MOST_NAMED = 30  # columns
@@ -519,7 +519,7 @@ def question(rows: Rows, why: str) -> str:
 
     columns = columns_of(row for _, row in rows.rows)
     offered = []
-    for options, comment in [*ways.items()][:_MOST_READINGS]:
+    for options, comment in [*ways.items()][:SHOWN]:
         offered.append(f"{options}  # {comment}")
 
     if not columns:

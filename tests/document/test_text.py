@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import nh3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,6 +92,48 @@ def test_markdown_can_do_nothing(text):
     assert not [one for one in found.attributes.get("href", ()) if not one.startswith(("http:", "https:", "mailto:"))]
 
 
+class Seen(Found):
+    """What a browser would see: elements in their order, and texts."""
+
+    def __init__(self, html: str) -> None:
+        self.events: list[tuple[str, object]] = []
+        super().__init__(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.events.append((tag, sorted(attrs)))
+
+    def handle_endtag(self, tag):
+        self.events.append(("end", tag))
+
+    def handle_data(self, data):
+        if self.events and self.events[-1][0] == "text":
+            data = str(self.events.pop()[1]) + data
+        self.events.append(("text", data))
+
+
+# What a sanitiser lets through: whatever karat draws beyond it would be missing from what it returns.
+ALLOWED = {
+    "tags": {"a", "bdi", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong",
+             "table", "tbody", "td", "th", "thead", "tr", "ul"},
+    "attributes": {"a": {"href", "target"}, "ol": {"start"}, "pre": {"tabindex"}, "table": {"tabindex"},
+                   "div": {"dir"}},
+    "allowed_classes": {"p": {"md-heading"}, "span": {"to", "cut"}, "div": {"md"}},
+    "attribute_filter": lambda tag, name, value: None if name == "href" and ":" not in value else value,
+    "url_schemes": {"http", "https", "mailto"},
+    "link_rel": "noopener noreferrer nofollow",
+}  # fmt: skip
+MARKS = ["[a](", ")", "![", "](", "<", ">", "\n\n", "\n", "# ", "- ", "3. ", "> ", "```", "    ", "|", "|-:|", "*",
+         "~~", "javascript:", "http://", "https://e.org/", "HTTPS:", "mailto:a@b.c", "data:text/html,", "//x", "\\",
+         '"', "'", "&quot;", "&#106;", "<script>", "<b onclick=x>", ' "title"', "\x01", "\t", "é"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(MARKS) | st.text(max_size=4), max_size=30).map("".join))
+def test_a_sanitiser_finds_nothing_to_take_out_of_drawn_markdown(text):
+    html = str(markdown_html(text))
+    drawn, clean = (Seen(one).events for one in (html, nh3.clean(html, **ALLOWED)))
+    assert drawn == clean
+
+
 def test_markdown_is_drawn():
     html = str(markdown_html("# A title\n\n**bold** and `code`\n\n1. one\n2. two\n\n| a | b |\n|--:|---|\n| 1 | 2 |"))
     found = Found(html)
@@ -105,6 +148,13 @@ def test_a_link_is_followed_by_a_person_only_and_shows_where_it_leads():
     assert 'target="_blank"' in html
     assert '<span class="to">(evil.example)</span>' in html
     assert "(docs.example)" not in html
+
+
+@pytest.mark.parametrize(
+    "address", ["page.html", "//evil.example", "http:page", "https:/page", "data:x", "ftp://a.example"]
+)
+def test_a_link_leads_to_another_server_or_nowhere(address):
+    assert "href" not in Found(str(markdown_html(f"[a]({address})"))).attributes
 
 
 def test_a_picture_is_named_and_not_loaded():

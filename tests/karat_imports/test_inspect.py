@@ -6,6 +6,8 @@ import json
 import random
 import statistics
 import struct
+import subprocess
+import sys
 import time
 import zipfile
 import zlib
@@ -469,3 +471,21 @@ def test_logs_are_recognized_and_other_files_are_not() -> None:
     assert not Inspect.recognizes(Path("x.zip"), b"PK\3\4")
     assert not Inspect.recognizes(Path("results.json"), b'{"version": 3, "results": {}}')
     assert not Inspect.recognizes(Path("x.eval"), b"{}")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="zipfile reads zstd from 3.14 on")
+def test_without_the_extra_inspect_a_packed_log_says_what_to_install(tmp_path):
+    code = """
+import sys
+sys.modules["backports.zstd"] = None
+from pathlib import Path
+from karat.errors import MissingExtra
+from karat_imports.imported import import_results
+try:
+    list(import_results("inspect", [Path(sys.argv[1])], Path("results")))
+except MissingExtra as missing:
+    print(missing)
+"""
+    command = [sys.executable, "-c", code, str(LOGS / "one.eval")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert "one.eval: a packed log (.eval) needs the extra 'inspect': " in done.stdout, done.stderr

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from karat.errors import MissingExtra
 from karat.formats import excerpt
 from karat.importers import (
     Findings,
@@ -42,7 +43,9 @@ from karat_imports.importers._reading import (
     texts,
     utc,
 )
-from karat_imports.importers._zips import Archive
+
+if TYPE_CHECKING:
+    from karat_imports.importers._zips import Archive
 
 __all__ = ["Inspect"]
 
@@ -269,7 +272,7 @@ class _Log:
         self.findings = findings
         try:
             with opened(path) as file:
-                archive = _archive(file)
+                archive = _archive(file, self.path)
                 if archive is None:
                     self.header = msgspec.convert(document(path, "samples"), _Header)
                 else:
@@ -366,7 +369,7 @@ class _Log:
                     )
 
     def _sources(self, file: BufferedReader) -> Iterator[tuple[str, _Read]]:
-        archive = _archive(file)
+        archive = _archive(file, self.path)
         if archive is None:
             for number, text in enumerate(
                 texts(self.path, "samples", findings=self.findings), start=1
@@ -390,9 +393,14 @@ class _Log:
             yield name, partial(archive.read, name)
 
 
-def _archive(file: BufferedReader) -> Archive | None:
+def _archive(file: BufferedReader, path: Path) -> Archive | None:
     if not file.peek(2).startswith(b"PK"):
         return None
+    try:
+        from karat_imports.importers._zips import Archive
+    except ModuleNotFoundError as error:
+        raise MissingExtra("inspect", f"{path}: a packed log (.eval)") from error
+
     return Archive(file)
 
 

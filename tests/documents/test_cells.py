@@ -92,6 +92,7 @@ def test_a_cell_that_is_no_text_says_what_it_is(value, why):
             "Why\nso?",
         ),
         ([{"role": "user", "content": 5}], "5"),
+        ([USER, {"from": "admin", "body": "Hold on."}, REPLY], "user: Why?\nadmin: Hold on.\nassistant: So."),
     ],
 )
 def test_messages_are_a_dialogue_unless_only_the_user_speaks(messages, text):

@@ -17,6 +17,7 @@ import msgspec
 
 from karat.documents.columns import Column, Row, cell, is_empty
 from karat.documents.names import (
+    any_speaker_and_text,
     ends_with_reply,
     joined,
     last_part,
@@ -134,7 +135,7 @@ def dialogue(messages: Iterable[object]) -> str:
     """
     said: list[tuple[str, str]] = []
     for message in messages:
-        keys = speaker_and_text(message)
+        keys = speaker_and_text(message) or any_speaker_and_text(message)
         assert keys is not None
         assert isinstance(message, dict)
         who, text = message[keys[0]], message[keys[1]]

@@ -94,6 +94,26 @@ def _options(rows: dict[str, str], name: str, shown: dict[str, str]) -> Iterator
         shown.setdefault(row, name)
 
 
+def exports_page() -> str:
+    """The forms of a report, and the columns of the table that all of them show."""
+    from karat.analysis.means_columns import COLUMNS
+
+    words = {"unit": "question", "level": "95 %", "averaged": "questions"}
+    rows = ["| column | in reports | meaning |", "|---|---|---|"]
+    for column in COLUMNS:
+        meaning = (column.legend or column.about).format(**words)
+        rows.append(f"| `{column.name}` | {(column.head or '').format(**words)} | {meaning} |")
+    return "\n\n".join(
+        [
+            family_page("exports"),
+            "## The table of means",
+            """A row is a metric of a condition. CSV, data frames and `Summary.table()` have every column; reports those
+with a heading; JSON has the same numbers raw, and under `shown` as displayed.""",
+            "\n".join(rows),
+        ]
+    )
+
+
 def metrics_table(metrics: Any) -> str:
     """What a scorer measures."""
     rows = ["Metrics; higher is better, unless stated:", ""]
@@ -330,6 +350,7 @@ def _title(name: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/experiment-file.md": experiment_page,
     **{f"reference/{family}.md": partial(family_page, family) for family in FAMILIES},
+    "reference/exports.md": exports_page,
     "reference/cli.md": cli_page,
     "reference/errors.md": errors_page,
     "reference/python.md": python_page,

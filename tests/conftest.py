@@ -105,6 +105,7 @@ LONGEST = (
 
 # What a file says that has tests for `make test-slow`, or whose folder's conftest.py marks some.
 MARKED = re.compile(r"mark\.(slow|quick)\b|\bhypothesis\b").search
+GOLDEN = re.compile(r"\bgolden[,)]").search
 
 _calls_outside: list[str] = []
 
@@ -157,17 +158,24 @@ _give_children_default_signals()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--accept", action="store_true", help="write tests/golden/ anew from what the code says now")
+    parser.addoption("--accept", action="store_true", help="run the tests of tests/golden/, and write it anew")
+    parser.addoption("--accept-corpus", action="store_true", help="write tests/corpus/expected/ anew: numbers changed")
     parser.addoption("--pictures", action="store_true", help="write docs/images/*.png anew from the pages of now")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make test-slow` imports no file without a test for it: half of all do not speak of its marks."""
-    if config.option.markexpr != "slow or hypothesis" or collection_path.suffix != ".py":
+    """`make test-slow` and `--accept` import no file without a test for them, which is half of all."""
+    if collection_path.suffix != ".py":
+        return None
+    if config.option.accept:
+        speaks_of_it = GOLDEN
+    elif config.option.markexpr == "slow or hypothesis":
+        speaks_of_it = MARKED
+    else:
         return None
     sources = {collection_path, collection_path.with_name("conftest.py")} - {TESTS / "conftest.py"}
     texts = [path.read_text(encoding="utf-8") for path in sources if path.exists()]
-    return None if any(map(MARKED, texts)) else True
+    return None if any(map(speaks_of_it, texts)) else True
 
 
 @pytest.hookimpl(wrapper=True)
@@ -201,8 +209,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow the cases of a test that `quick(n)` leaves out, and puts the longest files first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks as slow the cases of a test that `quick(n)` leaves out, and puts the longest files first.
+
+    `--accept` leaves the tests that read a golden file.
+    """
+    if config.option.accept:
+        items[:] = [item for item in items if "golden" in getattr(item, "fixturenames", ())]
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("quick"):

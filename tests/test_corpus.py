@@ -25,12 +25,16 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 def test_every_number_of_an_old_run_is_the_same(name, tmp_path, request):
     now = numbers(HERE / "runs" / name, tmp_path)
     path = HERE / "expected" / f"{name}.txt"
-    if request.config.getoption("--accept"):
+    if request.config.getoption("--accept-corpus"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(now, encoding="utf-8")
     changed = changes(path.read_text(encoding="utf-8"), now)
     if changed:
-        lines = [f"{len(changed)} numbers of {name} changed:", *changed[:20], "If this is right: pytest --accept"]
+        lines = [
+            f"{len(changed)} numbers of {name} changed:",
+            *changed[:20],
+            "If this is right: pytest --accept-corpus",
+        ]
         pytest.fail("\n".join(lines), pytrace=False)
     assert len(values_of(now)) > 1000
 

@@ -12,10 +12,11 @@ import pytest
 from tests.analysis.journals import JUDGE, Script, table
 from tests.analysis.test_verdicts import info
 
-from karat.analysis import leaderboard, means_columns, summarize
+from karat.analysis import leaderboard, summarize
 from karat.analysis.history import history
-from karat.analysis.ledger import ordered, quantile
+from karat.analysis.ledger import ordered
 from karat.analysis.model import Summary
+from karat.analysis.numbers import quantile
 from karat.analysis.verdicts import family_words
 from karat.errors import BadOption
 from karat.records import Metric
@@ -84,19 +85,6 @@ def test_a_summary_is_printed_with_what_is_missing(tmp_path: Path) -> None:
     assert lines[3].endswith("  1 answer, 1 missing")
     assert lines[4].startswith("  long  3.50")
     assert lines[4].endswith("  2 answers")
-
-
-def test_the_columns_of_missing_values_are_shown_where_some_are(tmp_path: Path) -> None:
-    every, few = (means_columns.in_reports(missing=missing) for missing in (True, False))
-    assert [column for column in every if not column.only_with_missing] == few
-    assert len(every) > len(few)
-    assert [column.place for column in every] == sorted(column.place for column in every)
-    summary = summarize(table(tmp_path / "run", {"p": [[1], [3]]}))
-    (result,) = summary.results
-    shown = means_columns.shown(result, summary.accounts["p"])
-    assert shown["mean"].startswith("2.00")
-    assert {*shown} == {"mean", *(column.name for column in means_columns.COLUMNS if column.format is not None)}
-    assert means_columns.row_names() == tuple(summary.table()[0])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""What a summary warns of: what its numbers leave out, and where its answers come from."""
+"""What a summary warns of: what its numbers leave out, and where its answers come from.
+
+`scored` and `answered` make a run by its scores or by the texts of its answers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +14,10 @@ import pytest
 from tests.analysis.journals import JUDGE, SCALE, Script, sample, table
 
 from karat.analysis import compare, summarize
+from karat.analysis.warnings import Known, texts
+from karat.index import read_index
 from karat.journal import Choice, PlanInfo
-from karat.records import Metric
+from karat.records import Metric, Reply
 
 CHANGE = ": the numbers will change"
 
@@ -21,6 +27,20 @@ def scored(folder: Path, rows: int = 2, **info: Any) -> Script:
     for row in range(rows):
         script.scored(row, "a", value=3.0 + row)
     return script
+
+
+def answered(folder: Path, replies: dict[str, list[str]]) -> Script:
+    """Replies to "Question 0?", "Question 1?" and so on, by condition."""
+    script = Script(folder, samples=max(map(len, replies.values())), conditions=tuple(replies))
+    for condition, said in replies.items():
+        for row, text in enumerate(said):
+            script.answer(row, condition, reply=Reply(text=text))
+            script.score(row, condition, value=3.0)
+    return script
+
+
+def notices(script: Script) -> tuple[str, ...]:
+    return tuple(summarize(script.end()).notices)
 
 
 def warnings(script: Script, reason: str | None = "done") -> tuple[str, ...]:
@@ -129,7 +149,20 @@ def test_a_kind_that_is_not_installed_is_named(tmp_path: Path):
 
 def test_imported_files_that_lack_something_are_said_above_the_result(tmp_path: Path):
     script = scored(tmp_path / "run", source={"format": "inspect", "incomplete": "2 logs were cut off"})
-    assert "Not the whole run: 2 logs were cut off" in summarize(script.end()).notices
+    assert "Not the whole run: 2 logs were cut off" in notices(script)
+
+
+def test_a_rule_can_compare_each_question_with_its_answer(tmp_path: Path):
+    run = answered(tmp_path / "run", {"a": ["Question 0?", "No."], "b": ["Yes.", "Question 1?"]}).end()
+    index = read_index(run)
+    known = Known(run=run, index=index, shown={}, waiting=0, rule_unknown=None, summary=summarize(run))
+
+    def echoes(known: Known) -> Iterator[str]:
+        for condition, turn, reply in known.exchanges():
+            if reply.text == turn.question:
+                yield f"{condition} echoes {turn.question}"
+
+    assert texts((echoes,), known) == ("a echoes Question 0?", "b echoes Question 1?")
 
 
 def both(tmp_path: Path, first: dict[str, Any], second: dict[str, Any], **changes: Any) -> list[str]:

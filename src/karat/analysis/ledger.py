@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Container, Iterable, Mapping, Sequence
-from math import ceil, fsum
+from math import fsum
 from typing import get_args
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
+from karat.analysis import means_columns
 from karat.analysis.model import (
     Account,
     Attempts,
@@ -24,6 +25,7 @@ from karat.analysis.model import (
     ServerUse,
     Tokens,
 )
+from karat.analysis.numbers import quantile
 from karat.index import Calls, FailureGroup, RunIndex, Tally
 from karat.records import JsonObject, LedgerClass
 
@@ -246,6 +248,7 @@ def _account(
         retried=retried,
         cut=sum(tally.cut for tally in tallies),
         servers=tuple(servers),
+        more=means_columns.times(seconds) or UNSET,
     )
 
 
@@ -355,18 +358,3 @@ def ordered(parts: Iterable[array[float]]) -> array[float]:
 
     np.frombuffer(values, dtype=np.float64).sort()
     return values
-
-
-def quantile(ordered: Sequence[float] | array[float], q: float) -> float | None:
-    """The q-quantile of ordered values: for q = 0.5 the median, else the smallest value that a
-    share q does not exceed.
-
-    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5), quantile([1.0, 2.0, 3.0, 4.0], 0.95), quantile([], 0.5)
-    (2.5, 4.0, None)
-    """
-    n = len(ordered)
-    if n == 0:
-        return None
-    if q == 0.5:
-        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return ordered[max(0, ceil(q * n) - 1)]

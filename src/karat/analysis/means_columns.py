@@ -1,14 +1,29 @@
-"""The columns of the table of means. Each is declared here, once: the tables of reports, CSV, rows,
-data frames and JSON follow.
+"""The columns of the table of means. Each is declared here, once, and every face follows without a
+change: terminal, Markdown, HTML, notebooks, JSON, CSV, data frames and the reference of reports.
 
-To add a column, append a `MeansColumn` to `COLUMNS`: with `of`, a function from the values of one
-metric under one condition to a quantity; or with `of_account`, a function from what is known of a
-condition besides its scores (time, cost, how its trials ended), which is the same for each metric.
+To add one, append a `MeansColumn` to `COLUMNS`. One function gives its number: `of`, from the
+values of one metric under one condition; `of_times`, from the seconds that the answers of a
+condition took, in ascending order; `of_account`, from what else is known of a condition, such as
+its cost. Reports show it if it has a `head`:
+
+    MeansColumn(
+        name="third_quartile",
+        of_times=lambda seconds: quantile(seconds, 0.75),
+        format=formats.duration,
+        head="q75",
+        place=45,
+        rank=2,
+        legend="q75: three of four answers take no longer.",
+    ),
+
+Give its number in the small run of `tests/analysis/test_means_columns.py`, which looks for each
+column in each face by itself. `make docs` writes it into the reference and the tutorial, and
+`pytest --accept` into the golden reports: read both with `git diff`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,19 +43,21 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     """One column: its name in rows, its number, and how reports show it."""
 
     name: str
-    # Its quantity, from the values of one metric under one condition: questions × repetitions, NaN
-    # where there is none. None: another of these three reads it.
+    # Its number, by one of these four. The values of a metric: questions × repetitions, NaN where
+    # there is none. Seconds: in ascending order; none if no answer has a time.
     of: Callable[[Floats], Quantity] | None = None
-    of_account: Callable[[Account], Any] | None = None  # its number, from a condition's account
-    value: Callable[[Result], Any] | None = None  # its number, from another field of the result
-    # The number as displayed in JSON's `shown` and, of an account, in tables of reports. None: it
-    # is not shown there.
+    of_times: Callable[[Sequence[float]], float | None] | None = None
+    of_account: Callable[[Account], Any] | None = None
+    value: Callable[[Result], Any] | None = None  # from a field of the result
+    # The number as displayed: in JSON's `shown`, and in reports where it is of a condition (of a
+    # metric, they show a share or a number). None: it is not shown there.
     format: Callable[[Any], str] | None = None
     # How tables of reports show it; None: only rows have it. `{unit}` and `{level}` are replaced.
     head: str | None = None
     place: int = 100  # in these tables, from the left
     cell: Callable[[MetricInfo, Result], Cell] | None = None  # None: the number itself
-    legend: str = ""  # a sentence
+    legend: str = ""  # a sentence, below tables of reports and in the reference
+    about: str = ""  # the sentence of the reference, if there is no legend
     # 0: always shown. Where a table is too wide, columns of the highest rank are left out first: a
     # terminal of 80 columns has room for ranks 0 and 1 of today; another of 1 takes their place.
     rank: int = 0
@@ -48,13 +65,24 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     is_number: bool = True
     only_with_missing: bool = False  # shown only if some values are missing
 
-    def value_of(self, result: Result, account: Account) -> Any:
-        """The raw number. `account`: of the result's condition."""
-        if self.value is not None:
-            return self.value(result)
+    @property
+    def is_of_condition(self) -> bool:
+        """Whether its number needs no score, and is the same for each metric."""
+        return self.of_times is not None or self.of_account is not None
+
+    def value_of(self, result: Result | None, account: Account) -> Any:
+        """The raw number. `account`: of the result's condition. Without a result, only that of a
+        condition.
+        """
         if self.of_account is not None:
             return self.of_account(account)
-        assert isinstance(result.more, dict)  # only columns declared with `of` are left
+        if self.of_times is not None:
+            assert isinstance(account.more, dict)  # since a column has `of_times`
+            return account.more[self.name]
+        assert result is not None
+        if self.value is not None:
+            return self.value(result)
+        assert isinstance(result.more, dict)  # since a column has `of`
         return result.more[self.name].value
 
     def cell_of(self, info: MetricInfo, result: Result, account: Account) -> Cell:
@@ -62,7 +90,7 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
         if self.cell is not None:
             return self.cell(info, result)
         number = self.value_of(result, account)
-        if self.of_account is not None and self.format is not None:
+        if self.is_of_condition and self.format is not None:
             return Text(self.format(number))
         if info.percent:
             return blocks.Share(number)
@@ -101,9 +129,21 @@ def _bounds(info: MetricInfo, result: Result) -> Cell:
 
 
 COLUMNS: tuple[MeansColumn, ...] = (
-    MeansColumn(name="condition", value=attrgetter("condition")),
-    MeansColumn(name="metric", value=attrgetter("metric")),
-    MeansColumn(name="offline", value=attrgetter("offline")),
+    MeansColumn(
+        name="condition",
+        value=attrgetter("condition"),
+        about="The condition.",
+    ),
+    MeansColumn(
+        name="metric",
+        value=attrgetter("metric"),
+        about="The metric, with its scorer if two scorers share its name.",
+    ),
+    MeansColumn(
+        name="offline",
+        value=attrgetter("offline"),
+        about="Whether a rule gave the scores, not a model that understands.",
+    ),
     MeansColumn(
         name="mean",
         value=attrgetter("mean.value"),
@@ -112,9 +152,21 @@ COLUMNS: tuple[MeansColumn, ...] = (
         cell=lambda info, result: blocks.estimate(result.mean, percent=info.percent),
         legend="Mean over {averaged}; repetitions of a {unit} are averaged first.",
     ),
-    MeansColumn(name="low", value=attrgetter("mean.low")),
-    MeansColumn(name="high", value=attrgetter("mean.high")),
-    MeansColumn(name="level", value=attrgetter("mean.level")),
+    MeansColumn(
+        name="low",
+        value=attrgetter("mean.low"),
+        about="The lower end of the interval.",
+    ),
+    MeansColumn(
+        name="high",
+        value=attrgetter("mean.high"),
+        about="The upper end.",
+    ),
+    MeansColumn(
+        name="level",
+        value=attrgetter("mean.level"),
+        about="The level of the interval.",
+    ),
     MeansColumn(
         name="method",
         value=attrgetter("mean.method"),
@@ -124,6 +176,7 @@ COLUMNS: tuple[MeansColumn, ...] = (
         rank=3,
         detail=True,
         is_number=False,
+        about="How the interval was computed.",
     ),
     MeansColumn(
         name="within_sd",
@@ -137,21 +190,25 @@ COLUMNS: tuple[MeansColumn, ...] = (
         name="between_sd",
         value=attrgetter("between_sd.value"),
         format=formats.number,
+        about="Standard deviation between the means of questions.",
     ),
     MeansColumn(
         name="judge_sd",
         value=attrgetter("judge_sd.value"),
         format=formats.number,
+        about="Standard deviation between repeats of one judge on one answer.",
     ),
     MeansColumn(
         name="top_share",
         value=attrgetter("top_share.value"),
         format=formats.share,
+        about="Share of answers with the best value of the scale.",
     ),
     MeansColumn(
         name="reliability",
         value=attrgetter("reliability.value"),
         format=formats.share,
+        about="Share of questions in which every repetition was good.",
     ),
     MeansColumn(
         name="worst",
@@ -168,6 +225,7 @@ COLUMNS: tuple[MeansColumn, ...] = (
         name="best",
         value=attrgetter("best.value"),
         format=formats.number,
+        about="The mean if every missing score were the best of the scale.",
     ),
     MeansColumn(
         name="n_questions",
@@ -176,6 +234,7 @@ COLUMNS: tuple[MeansColumn, ...] = (
         place=40,
         cell=lambda _, result: Count(result.n_questions),
         rank=2,
+        about="How many questions the mean is over.",
     ),
     MeansColumn(
         name="n_answers",
@@ -183,17 +242,58 @@ COLUMNS: tuple[MeansColumn, ...] = (
         head="answers",
         place=20,
         cell=_answers,
+        about="How many answers have a score; reports add of how many planned, if some have none.",
     ),
-    MeansColumn(name="n_missing", value=attrgetter("n_missing")),
-    MeansColumn(name="planned", of_account=attrgetter("ledger.planned")),
-    MeansColumn(name="scored", of_account=attrgetter("ledger.scored")),
-    MeansColumn(name="failed", of_account=attrgetter("ledger.failed")),
-    MeansColumn(name="not_run", of_account=attrgetter("ledger.not_run")),
-    MeansColumn(name="agent_dollars", of_account=attrgetter("cost.agent.known")),
-    MeansColumn(name="agent_dollars_unknown", of_account=attrgetter("cost.agent.unknown")),
-    MeansColumn(name="judge_dollars", of_account=attrgetter("cost.judge.known")),
-    MeansColumn(name="judge_dollars_unknown", of_account=attrgetter("cost.judge.unknown")),
-    MeansColumn(name="median_seconds", of_account=attrgetter("latency.median")),
+    MeansColumn(
+        name="n_missing",
+        value=attrgetter("n_missing"),
+        about="Planned trials without a score.",
+    ),
+    MeansColumn(
+        name="planned",
+        of_account=attrgetter("ledger.planned"),
+        about="Planned trials of the condition.",
+    ),
+    MeansColumn(
+        name="scored",
+        of_account=attrgetter("ledger.scored"),
+        about="Those that were scored.",
+    ),
+    MeansColumn(
+        name="failed",
+        of_account=attrgetter("ledger.failed"),
+        about="Those that failed.",
+    ),
+    MeansColumn(
+        name="not_run",
+        of_account=attrgetter("ledger.not_run"),
+        about="Those that were not run.",
+    ),
+    MeansColumn(
+        name="agent_dollars",
+        of_account=attrgetter("cost.agent.known"),
+        about="What its agent cost, as far as prices are known.",
+    ),
+    MeansColumn(
+        name="agent_dollars_unknown",
+        of_account=attrgetter("cost.agent.unknown"),
+        about="Calls of the agent without a price.",
+    ),
+    MeansColumn(
+        name="judge_dollars",
+        of_account=attrgetter("cost.judge.known"),
+        about="What its judges cost, as far as prices are known.",
+    ),
+    MeansColumn(
+        name="judge_dollars_unknown",
+        of_account=attrgetter("cost.judge.unknown"),
+        about="Calls of judges without a price.",
+    ),
+    MeansColumn(
+        name="median_seconds",
+        of_account=attrgetter("latency.median"),
+        about="Median seconds an answer took.",
+    ),
 )
 """In this order in rows, so a new one is the last."""
 
@@ -201,6 +301,16 @@ COLUMNS: tuple[MeansColumn, ...] = (
 def quantities(values: Floats) -> dict[str, Quantity]:
     """Of the columns that are computed here, from the values of one metric under one condition."""
     return {column.name: column.of(values) for column in COLUMNS if column.of is not None}
+
+
+def times(seconds: Sequence[float]) -> dict[str, float | None]:
+    """Of the columns that are computed here, from the ordered seconds of a condition's answers."""
+    found = {}
+    for column in COLUMNS:
+        if column.of_times is not None:
+            found[column.name] = column.of_times(seconds)
+
+    return found
 
 
 def rows(summary: Summary) -> list[JsonObject]:
@@ -213,8 +323,8 @@ def rows(summary: Summary) -> list[JsonObject]:
         for condition in summary.conditions:
             row: JsonObject = {"condition": condition, "metric": None}
             for column in COLUMNS:
-                if column.of_account is not None:
-                    row[column.name] = column.of_account(summary.accounts[condition])
+                if column.is_of_condition:
+                    row[column.name] = column.value_of(None, summary.accounts[condition])
 
             found.append(row)
 

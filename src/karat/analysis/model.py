@@ -69,8 +69,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from question to answer, for successful attempts.
 
-    The start of MCP servers and waits for a rate limit, or after a refusal, are left out. Another
-    quantile is a field here and its value in `ledger.py`, where all accounts are made.
+    The start of MCP servers and waits for a rate limit, or after a refusal, are left out.
     """
 
     median: float | None
@@ -113,6 +112,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     retried: int  # answered trials that took more than one attempt
     cut: int  # answered trials with a reply that was cut at a limit of tokens
     servers: tuple[ServerUse, ...] = ()
+    # by column: `means_columns`
+    more: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
 
 
 class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ An unknown number is None and comes with a `reason`; None is never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,6 +49,21 @@ def from_fields(kind: type[Result], /, *sources: object, **own: Any) -> Result:
                 own[name] = value
 
     return kind(**own)
+
+
+def quantile(ordered: Sequence[float], q: float) -> float | None:
+    """The q-quantile of ordered values: for q = 0.5 the median, else the smallest value that a
+    share q does not exceed.
+
+    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5), quantile([1.0, 2.0, 3.0, 4.0], 0.95), quantile([], 0.5)
+    (2.5, 4.0, None)
+    """
+    n = len(ordered)
+    if n == 0:
+        return None
+    if q == 0.5:
+        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return ordered[max(0, math.ceil(q * n) - 1)]
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):

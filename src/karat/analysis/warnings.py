@@ -1,10 +1,24 @@
 """The warnings and notices of a report: each rule is a function, in the order of display.
 
 A notice is what to know before reading a result, and stands above it; a warning says what may make
-its numbers wrong, and stands below. To add one, write a function that yields its texts, and put it
-into `WARNINGS` or `NOTICES`. A rule reads what the summary and the index hold, which is counts and
-scores: one that needs the texts of answers has to decode every answer (`answer_lines` of the index,
-as in `unchanged.py`), and those of questions are `samples_as` of its run.
+its numbers wrong, and stands below. Every face shows both, a terminal on its first screen, and JSON
+under `notices` and `warnings`. To add one, write a function that yields its texts, and put it into
+`NOTICES` or `WARNINGS`. It reads numbers from `known.summary`, and texts from `known.exchanges()`:
+
+    def _refusals(known: Known) -> Iterator[str]:
+        refused = Counter()
+        for condition, turn, reply in known.exchanges():  # `turn.question`, `turn.golden`
+            if reply.text.startswith("I cannot"):
+                refused[condition] += 1
+
+        for condition, count in refused.items():
+            answered = known.summary.accounts[condition].attempts.answered
+            if count > _OFTEN_REFUSED * answered:
+                of = plural(answered, "answer")  # "1 answer", "2,000 answers"
+                yield f"{condition}: {formats.count(count)} of {of} begin with 'I cannot'"
+
+Its test belongs into `tests/analysis/test_warnings.py`; the golden reports show whether it appears
+where it should not.
 """
 
 from __future__ import annotations
@@ -29,12 +43,14 @@ from karat.analysis.verdicts import (
 from karat.formats import clean, plural
 from karat.index import RunIndex
 from karat.journal import RunFolder, server_changes
-from karat.records import Metric
+from karat.records import Answer, Metric, Reply, Turn
 
 _OFTEN_CUT = 0.03  # of the answers
 _MANY_DF = 10.0  # from here on skewed effects of clusters hardly matter
 _FEW_QUESTIONS = 6  # fewer cannot show a difference
 _ENOUGH_TO_DIFFER = 10  # judgements of one value from which on a judge is named
+
+_answer = msgspec.json.Decoder(Answer).decode
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +62,19 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int  # answers whose scorer waits for others
     rule_unknown: str | None  # why the rule by which the run read answers is unknown
     summary: Summary  # without warnings and notices
+
+    def exchanges(self) -> Iterator[tuple[str, Turn, Reply]]:
+        """Condition, question and reply of each turn, for all answers that count.
+
+        It reads the journal again, in a fifth of the time that the summary takes.
+        """
+        conditions = list(self.index.conditions)
+        turns = [sample.turns for sample in self.run.samples()]
+        for cell, answer in self.index.answer_lines(_answer):
+            row, condition, _ = self.index.place(cell)
+            asked = turns[self.index.sample_lines[row]]
+            for turn, reply in zip(asked, answer.replies, strict=False):  # some may end early
+                yield conditions[condition], turn, reply
 
     def compared(self) -> tuple[list[Result], list[str], list[Difference]]:
         """The results of compared metrics, the conditions without any score, and the differences

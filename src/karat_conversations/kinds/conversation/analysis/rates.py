@@ -13,9 +13,8 @@ import numpy as np
 
 from karat import formats
 from karat.analysis.estimates import estimated
-from karat.analysis.ledger import quantile
 from karat.analysis.model import Account
-from karat.analysis.numbers import known
+from karat.analysis.numbers import known, quantile
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 from karat_conversations.kinds.conversation.analysis.model import (
     Cost,

@@ -18,7 +18,8 @@ its cost. Reports show it if it has a `head`:
 
 Give its number in the small run of `tests/analysis/test_means_columns.py`, which looks for each
 column in each face by itself. `make docs` writes it into the reference and the tutorial, and
-`pytest --accept` into the golden reports: read both with `git diff`.
+`pytest --accept` into the golden reports: read both with `git diff`. No other file needs a look,
+but tell users in `changes/NAME.added.md`.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
         number = self.value_of(result, account)
         if self.is_of_condition and self.format is not None:
             return Text(self.format(number))
+        if isinstance(number, int):
+            return Count(number)
         if info.percent:
             return blocks.Share(number)
         return blocks.Number(number)
@@ -232,7 +235,6 @@ COLUMNS: tuple[MeansColumn, ...] = (
         value=attrgetter("n_questions"),
         head="{unit}s",
         place=40,
-        cell=lambda _, result: Count(result.n_questions),
         rank=2,
         about="How many questions the mean is over.",
     ),

@@ -69,7 +69,8 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from question to answer, for successful attempts.
 
-    The start of MCP servers and waits for a rate limit, or after a refusal, are left out.
+    The start of MCP servers and waits for a rate limit, or after a refusal, are left out. Other
+    quantiles are declared where they are shown: `means_columns`.
     """
 
     median: float | None

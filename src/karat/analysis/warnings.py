@@ -17,8 +17,8 @@ under `notices` and `warnings`. To add one, write a function that yields its tex
                 of = plural(answered, "answer")  # "1 answer", "2,000 answers"
                 yield f"{condition}: {formats.count(count)} of {of} begin with 'I cannot'"
 
-Its test belongs into `tests/analysis/test_warnings.py`; the golden reports show whether it appears
-where it should not.
+Its test is in `tests/analysis/test_warnings.py`, where `answered` makes a run of given texts. No
+other file needs a look, but tell users in `changes/NAME.added.md`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def measured(summary: Summary, kind: KindBlocks) -> list[MetricInfo]:
 
 
 def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """Each mean with its interval, written and drawn, and its basis."""
+    """The table of means, whose columns `means_columns` declares, also drawn."""
     if not metrics:
         return
     keys = {info.key for info in metrics}

@@ -16,8 +16,6 @@ import subprocess
 import sys
 
 _NOTE = 255  # in the pipe of beats: a handler was called
-_PATIENCE_SECONDS = 3.0
-_LOOK_SECONDS = 0.25
 _HELD = (
     "karat: code of an agent or a scorer holds the interpreter, so nothing can finish; a second "
     "signal ends the run"
@@ -31,12 +29,15 @@ _ENDED = (
 class LastResort:
     """The process, from entry to exit. It ends by itself when karat ends, however that happens."""
 
-    def __init__(self, signals: int) -> None:
-        """`signals`: the end of the pipe from which the signals are read."""
+    def __init__(self, signals: int, *, patience_seconds: float = 3.0) -> None:
+        """`signals`: the end of the pipe from which the signals are read.
+
+        `patience_seconds`: how long one may wait to be acted on.
+        """
         reading, self._beats = os.pipe()
         os.set_blocking(self._beats, False)  # a stopped process must not block the run
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, str(signals)],
+            [sys.executable, "-I", "-S", __file__, str(signals), str(patience_seconds)],
             stdin=reading,
             stdout=subprocess.DEVNULL,
             pass_fds=(signals,),
@@ -77,7 +78,7 @@ def main() -> None:
     import termios
     import time
 
-    signals = int(sys.argv[1])
+    signals, patience = int(sys.argv[1]), float(sys.argv[2])
     karat = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -88,11 +89,12 @@ def main() -> None:
         unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
         arrived = max(received + unread, noted)
         waits = not arrived
-        ready = select.select(
-            [0, signals] if waits else [0], [], [], None if waits else _LOOK_SECONDS
-        )[0]
         if waits:
+            ready = select.select([0, signals], [], [])[0]
             heard = time.monotonic()
+        else:
+            ready = select.select([0], [], [], patience / 12)[0]
+
         if 0 in ready:
             said_by_karat = os.read(0, 4096)
             if not said_by_karat:
@@ -102,7 +104,7 @@ def main() -> None:
             if beats:
                 received = beats[-1]
                 heard = time.monotonic()
-        elif time.monotonic() - heard > _PATIENCE_SECONDS:
+        elif time.monotonic() - heard > patience:
             ends = arrived > 1 and os.getppid() == karat
             if ends or not said:
                 print(_ENDED if ends else _HELD, file=sys.stderr, flush=True)  # noqa: T201 -- a program of its own

@@ -13,14 +13,16 @@ from karat.threads import MOST_THREADS
 _T = TypeVar("_T")
 
 
-def run_in_own_loop(work: Coroutine[object, object, _T]) -> _T:
+def run_in_own_loop(
+    work: Coroutine[object, object, _T], *, grace_seconds: float = GRACE_SECONDS
+) -> _T:
     """As `asyncio.run`, which would wait for tasks that refuse to end, and for functions given to
     `to_thread`.
     """
-    return asyncio.run(_ending(work))
+    return asyncio.run(_ending(work, grace_seconds))
 
 
-async def _ending(work: Coroutine[object, object, _T]) -> _T:
+async def _ending(work: Coroutine[object, object, _T], grace_seconds: float) -> _T:
     loop = asyncio.get_running_loop()
     # asyncio's own has few: hung calls would stop all others
     threads = ThreadPoolExecutor(MOST_THREADS)
@@ -34,7 +36,7 @@ async def _ending(work: Coroutine[object, object, _T]) -> _T:
         for task in left:
             task.cancel()
         if left:
-            await asyncio.wait(left, timeout=GRACE_SECONDS)
+            await asyncio.wait(left, timeout=grace_seconds)
         for task in left:
             if not task.done():
                 abandon(task)

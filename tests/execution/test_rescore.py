@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from karat.analysis import summarize
 from karat.config import Retry, load
-from karat.execution import Limits, Outcome, rescore
-from karat.journal import Resume
+from karat.errors import UnknownPlugin
+from karat.execution import Limits, Outcome, RunStatus, rescore
+from karat.journal import End, Resume, RunFolder
 from karat.records import Answer, Failure, Score, ScorerSpec
 
 Write = Callable[..., Path]
@@ -125,3 +129,127 @@ def test_a_failing_scorer_leaves_failures_and_can_be_run_again(experiment: Write
     assert again.failed == 12
     assert {(one.stage, one.cls, one.scorer) for one in again.run.events_of(Failure)} == {("score", "judge", "mine")}
     assert summarize(again.run).total.ledger.judge == 12
+
+
+KNOWING = """
+import json, os
+from karat.models import parse_model, rate_limit
+from karat.scorers import Verdict
+class Knowing:
+    def __init__(self, setting):
+        self.setting = setting
+    def score(self, sample, answer):
+        os.chdir("/")
+        price, limit = self.setting.prices["openai:gpt-x"], rate_limit(parse_model("openai:gpt-x"))
+        told = {
+            "name": self.setting.name, "folder": str(self.setting.folder), "conditions": self.setting.conditions,
+            "prices": [price.input, price.output, len(self.setting.prices)],
+            "limits": [limit.rate.requests_per_minute, limit.rate.tokens_per_minute],
+            "other": self.setting.answer_of(sample.id, "b", answer.repetition).text,
+            "earlier": self.setting.recall("none", answer.trial),
+        }
+        return Verdict(values={"mine": 1.0}, reasons={"mine": json.dumps(told)})
+"""
+
+
+def test_a_scorer_of_a_rescoring_knows_what_the_run_was_made_with(
+    experiment: Write, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = experiment(
+        PLAIN, baseline="b", prices={"openai:gpt-x": {"input": 2.0, "output": 8.0}},
+        limits={"openai:gpt-x": {"requests_per_minute": 90}}, execution={"max_concurrent": 1},
+    )  # fmt: skip
+    first = run(file)
+    (tmp_path / "knowing.py").write_text(KNOWING)
+    monkeypatch.chdir(tmp_path)
+    status = RunStatus()
+    relative = RunFolder.open(first.run.path.relative_to(tmp_path))
+    spec = ScorerSpec(type="knowing:Knowing", name="mine")
+    again = asyncio.run(rescore(relative, [spec], base=tmp_path, limits=LIMITS, status=status))
+    assert (again.run.path, again.reason, again.failed) == (relative.path, "done", 0)
+    assert Path.cwd() == tmp_path
+    assert status.notices == [f"the agent changed the working directory; it is {tmp_path} again"]
+    assert (status.planned, status.settled, status.failed) == (12, 12, 0)
+    scores = [score for score in again.run.events_of(Score) if score.scorer == "mine"]
+    told = [json.loads(score.reasons["mine"]) for score in scores]
+    assert len(told) == 12
+    assert {one.pop("other") for one in told} == {"a0", "a1", "a2"}
+    assert told == 12 * [
+        {
+            "name": "mine",
+            "folder": str(tmp_path),
+            "conditions": ["b", "a"],
+            "prices": [2.0, 8.0, 1],
+            "limits": [90, None],
+            "earlier": None,
+        }
+    ]
+    assert [(end.reason, end.command) for end in again.run.events_of(End)] == [("done", "run"), ("done", "score")]
+
+
+def test_answers_are_scored_in_the_order_in_which_they_were_given(experiment: Write, run: Run, tmp_path: Path) -> None:
+    execution = {"num_repetitions": 1, "max_concurrent": 1, "retry": {"max_attempts": 1}}
+    failing = "import os\n" + PLAIN.replace("    return", "    assert user_query != os.environ['LATE']\n    return")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LATE", "q0")
+        first = run(experiment(failing, conditions={"a": {}}, execution=execution))
+        environment.setenv("LATE", "none")
+        second = run(tmp_path / "experiment.yaml", resume=first.run.path, retry_failed=True)
+    order = [answer.trial for answer in second.run.events_of(Answer)]
+    assert [answer.sample for answer in second.run.events_of(Answer)] == ["1", "2", "0"]
+    one = Limits(max_concurrent=1, timeout_seconds=9, judge_timeout_seconds=9, retry=Retry(), max_failures=1000)
+    spec = ScorerSpec(type="contains", name="contains")
+    again = asyncio.run(rescore(second.run, [spec], base=tmp_path, limits=one))
+    assert [score.trial for score in again.run.events_of(Score) if score.scorer == "contains"] == order
+
+
+LATE = (
+    PLAIN
+    + """
+class Scorer:
+    compared_with = "a"
+    def __init__(self, setting):
+        self.setting = setting
+    def score(self, sample, answer):
+        other = self.setting.answer_of(sample.id, "a", answer.repetition)
+        return answer.text == other.text
+"""
+)
+
+
+def test_a_scorer_that_waits_for_all_answers_counts_no_trial_twice(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment(LATE)
+    module = next(tmp_path.glob("agent_of_*.py")).stem
+    file.write_text(file.read_text().replace("scorers:\n", "scorers:\n- equals\n"))
+    status = RunStatus()
+    outcome = run(file, status=status)
+    assert rows(outcome) == {"equals": 12, f"{module}:Scorer": 12}
+    assert (status.planned, status.settled, status.conditions["a"].settled) == (12, 12, 6)
+    assert [score.values for score in outcome.run.events_of(Score)].count({f"{module}:Scorer": True}) == 12
+    status = RunStatus()
+    spec = ScorerSpec(type=f"{module}:Scorer", name="again")
+    again = asyncio.run(rescore(outcome.run, [spec], base=tmp_path, limits=LIMITS, status=status))
+    assert rows(again)["again"] == 12
+    assert (status.planned, status.settled) == (12, 12)
+
+
+def test_a_scorer_that_there_is_not_leaves_the_run_as_it_is(experiment: Write, run: Run, tmp_path: Path) -> None:
+    first = run(experiment(PLAIN, questions=1))
+    before = first.run.journal.read_bytes()
+    with pytest.raises(UnknownPlugin):
+        score_again(first, ScorerSpec(type="contain", name="mine"), base=tmp_path)
+    assert first.run.journal.read_bytes() == before
+
+
+def test_a_line_that_is_missing_in_a_journal_is_said_before_it_is_scored_or_goes_on(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    first = run(experiment(PLAIN, questions=2))
+    lines = first.run.journal.read_bytes().splitlines(keepends=True)
+    first.run.journal.write_bytes(b"".join([*lines[:3], *lines[4:]]))
+    scored, resumed = RunStatus(), RunStatus()
+    spec = ScorerSpec(type="contains", name="contains")
+    asyncio.run(rescore(RunFolder.open(first.run.path), [spec], base=tmp_path, limits=LIMITS, status=scored))
+    run(tmp_path / "experiment.yaml", resume=first.run.path, status=resumed)
+    for status in (scored, resumed):
+        assert [notice.partition(",")[0] for notice in status.notices] == ["The numbers may be wrong"]

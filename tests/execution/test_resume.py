@@ -60,12 +60,14 @@ def test_a_condition_that_changed_names_four_of_its_keys_and_long_values_in_part
     first = run(written("A" * 90, False, "x"), selection=Selection(conditions=("a",)))
     second = run(written("A" * 90, False, "nowhere"), resume=first.run.path)
     error = refused(run, written("B", True, "nothing"), second)
-    assert error.changes == (
-        "condition 'b' changed: conditions.b.require_mcp_tool_success was False, is True; "
-        "conditions.b.require_mcp_tool_use was False, is True; "
-        f"conditions.b.system_prompt was '{'A' * 79}, is 'B'; "
-        "mcp_servers.docs.args was ['x'], is ['nothing']",
-    )
+    assert [*error.changes] == [
+        (
+            "condition 'b' changed: conditions.b.require_mcp_tool_success was False, is True; "
+            "conditions.b.require_mcp_tool_use was False, is True; "
+            f"conditions.b.system_prompt was '{'A' * 79}, is 'B'; "
+            "mcp_servers.docs.args was ['x'], is ['nothing']"
+        )
+    ]
     assert error.remedy == ANEW
 
 

@@ -187,6 +187,10 @@ def test_what_a_run_has_spent_is_known_from_its_journal(experiment: Write, run: 
     assert all(state.offsets)
     assert [bytes(scored) for scored in state.scored.values()] == [b"\1" * 4]
     assert (state.torn, state.interrupted, state.horizon) == ({}, {}, None)
+    only = past(file, run(file, selection=Selection(samples=("3",))))
+    assert (only.dollars, only.tokens, only.largest_trial, only.largest_score) == (2.25, 35, (1.5, 31), (0.75, 4))
+    assert [offset > 0 for offset in only.offsets] == [False, False, False, True]
+    assert [bytes(scored) for scored in only.scored.values()] == [b"\0\0\0\1"]
 
 
 def test_of_a_reply_without_its_cost_the_rest_is_known(experiment: Write, run: Run) -> None:

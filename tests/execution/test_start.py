@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable
@@ -12,9 +13,9 @@ import pytest
 
 from karat.config import load
 from karat.config.rehearsed import redirected
-from karat.errors import ResumeRefused
-from karat.execution import Outcome, RunStatus, Selection
-from karat.journal import Resume
+from karat.errors import BadDataset, ResumeRefused
+from karat.execution import Outcome, RunStatus, Selection, run_experiment
+from karat.journal import End, Resume
 from karat.records import Answer
 
 Write = Callable[..., Path]
@@ -187,3 +188,107 @@ def test_the_prompt_of_each_condition_is_in_the_run_by_its_digest(experiment: Wr
     assert (info.dataset.samples, info.condition_offers) == (3, {})
     assert info.condition_servers == {"a": (), "b": ()}
     assert [*info.versions][:2] == ["python", "karat"]
+
+
+NOTING = """
+from pydantic import BaseModel
+from karat import Reply
+
+class Options(BaseModel):
+    name: str = "One"
+
+class Agent:
+    Options = Options
+    taken = "by ask()"
+
+    def __init__(self, options):
+        self.source = {f"file of {options.name}": f"{options.name}.csv"}
+        self.name = options.name
+
+    def source_notes(self, samples, conditions, repetitions):
+        return {f"faults of {self.name}": f"{len(samples)} {','.join(conditions)} {repetitions}"}
+
+    async def ask(self, condition, sample, turn, history):
+        return Reply(text="x")
+"""
+
+
+def test_the_notes_of_each_agent_are_kept_once_with_what_it_is_asked(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    agent = {"type": f"agent_of_{tmp_path.name.replace('-', '_')}:Agent"}
+    conditions = {"a": {}, "b": {"agent": {"name": "Two"}}, "c": {}}
+    status, remarks = RunStatus(), list[str]()
+    status.on_remark = remarks.append
+    outcome = run(experiment(NOTING, agent=agent, conditions=conditions), status=status)
+    assert outcome.run.info.source == {
+        "file of One": "One.csv",
+        "file of Two": "Two.csv",
+        "faults of One": "3 a,c 2",
+        "faults of Two": "3 b 2",
+        "asked": "by ask()",
+    }
+    assert remarks == ["the agent is asked by ask()"], "and how its dataset was read is not said"
+    assert (status.planned, status.settled, status.failed) == (18, 18, 0)
+
+
+def test_a_run_is_named_by_the_path_that_was_given(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load(write({}, questions=1))
+    monkeypatch.chdir(tmp_path)
+    first = asyncio.run(run_experiment(loaded, selection=Selection(conditions=("a",))))
+    assert first.run.path == Path("results", first.run.path.name)
+    again = asyncio.run(run_experiment(loaded, resume=first.run.path))
+    assert again.run.path == first.run.path
+    assert len(list(again.run.events_of(Answer))) == 4
+    assert first.run.info.run == again.run.info.run
+    assert [end.seconds == round(end.seconds, 3) for end in again.run.events_of(End)] == [True, True]
+
+
+def test_an_agent_that_removes_the_working_directory_is_brought_back(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    gone = str(tmp_path / "gone")
+    code = f"import os\ndef query(q):\n    os.mkdir({gone!r})\n    os.chdir({gone!r})\n    os.rmdir({gone!r})"
+    here, status = Path.cwd(), RunStatus()
+    file = experiment(code, questions=1, conditions={"a": {}}, execution={"num_repetitions": 1})
+    run(file, status=status, selection=Selection(limit=1))
+    assert Path.cwd() == here
+    assert status.notices == [f"the agent changed the working directory; it is {here} again"]
+
+
+def test_a_new_run_reads_only_as_much_of_the_file_as_it_asks(write: Write, run: Run, tmp_path: Path) -> None:
+    file = write({}, conditions={"a": {}}, questions=500)
+    with (tmp_path / "questions.jsonl").open("a") as questions:
+        questions.write("no question\n")
+    with pytest.raises(BadDataset):
+        run(file)
+    first = run(file, selection=Selection(limit=2)).run
+    assert first.info.plan.samples == 2
+    with pytest.raises(BadDataset):
+        run(file, selection=Selection(limit=2, samples=("0",)))
+    with pytest.raises(BadDataset):
+        run(file, resume=first.path, selection=Selection(limit=2))
+
+
+def test_questions_keep_the_order_of_the_file_where_the_run_asks_in_another(experiment: Write, run: Run) -> None:
+    code = "def query(user_query, system_prompt, mcp_servers): return user_query"
+    stop = {"metric": "equals", "seed": 3}
+    file = experiment(code, questions=30, baseline="a", execution={"stop": stop, "num_repetitions": 1})
+    outcome = run(file, selection=Selection(limit=25))
+    assert [sample.id for sample in outcome.run.samples()] == [str(number) for number in range(25)]
+    asked = [answer.sample for answer in outcome.run.events_of(Answer) if answer.condition == "a"]
+    assert asked != sorted(asked, key=int)
+
+
+def test_a_status_is_told_what_was_before(write: Write, run: Run) -> None:
+    file = write({}, execution={"num_repetitions": 1})
+    first = run(file, selection=Selection(conditions=("a",))).run
+    status = RunStatus()
+    run(file, resume=first.path, status=status)
+    assert (status.past.dollars, status.past.tokens) == (1.0, 6)
+    assert (status.planned, status.before, status.settled) == (4, 2, 2)
+    assert (status.conditions["a"].before, status.conditions["b"].before) == (2, 0)
+    assert (status.conditions["a"].settled, status.conditions["b"].settled) == (0, 2)
+    assert status.agent.dollars == 1.0

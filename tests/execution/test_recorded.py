@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.running_commands import Done
 
-from karat.execution import Outcome
-from karat.journal import RunFolder
+from karat.config import load
+from karat.execution import Outcome, RunStatus
+from karat.journal import Attempt, RunFolder
 from karat.records import Answer, Failure, Score
 
 ENDING = """
@@ -93,3 +95,73 @@ def test_a_condition_whose_server_is_broken_is_not_looked_up(
     assert {(lost.condition, lost.stage, lost.cls) for lost in ended.events_of(Failure)} == {
         ("served", "preflight", "infrastructure")
     }
+
+
+RECORDED = """
+from karat import AgentFault, LimitReached, Reply, ToolCall
+
+class Agent:
+    def recorded_reply(self, trial, number):
+        question = trial.sample.turns[number].question
+        if question == "q1":
+            raise AgentFault("nonsense", "none of these", dollars=0.5)
+        if question == "q2":
+            raise LimitReached("max_turns", "too many turns")
+        if question == "q3":
+            return "no reply"
+        failed = "broken" if question == "q4" else None
+        calls = (ToolCall(tool="t", server="docs", error=failed),) if question != "q5" else ()
+        return Reply(text=f"a{question[1:]} canary-of-the-run", milliseconds=250.0, dollars=0.25, tool_calls=calls)
+
+    async def ask(self, condition, sample, turn, history):
+        raise AssertionError("what is recorded is not asked")
+"""
+
+
+def test_what_is_looked_up_is_checked_and_counted_as_what_is_asked(
+    experiment: Callable[..., Path], run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    docs = {"type": "stdio", "command": "python", "args": ["-m", "karat.testing.mcp_server"], "scope": "run"}
+    gates = {"mcp_servers": ["docs"], "require_mcp_tool_use": True, "require_mcp_tool_success": True}
+    file = experiment(
+        RECORDED, questions=7, agent={"type": f"agent_of_{tmp_path.name.replace('-', '_')}:Agent"},
+        mcp_servers={"docs": docs}, conditions={"a": gates}, secrets=["CANARY"], execution={"num_repetitions": 1},
+    )  # fmt: skip
+    status = RunStatus()
+    outcome = run(load(file, env={"CANARY": "canary-of-the-run", "PATH": os.environ["PATH"]}), status=status)
+    assert (outcome.reason, outcome.failed) == ("done", 5)
+    answers = list(outcome.run.events_of(Answer))
+    assert [(answer.sample, answer.text, answer.seconds, answer.condition) for answer in answers] == [
+        ("0", "a0 ${CANARY}", 0.25, "a"),
+        ("6", "a6 ${CANARY}", 0.25, "a"),
+    ]
+    told = {
+        "1": ("agent", "nonsense"),
+        "2": ("limit", "max_turns"),
+        "3": ("agent", "bad_reply"),
+        "4": ("agent", "gate_tool_success"),
+        "5": ("agent", "gate_tool_use"),
+    }
+    failures = list(outcome.run.events_of(Failure))
+    assert {failure.sample: (failure.cls, failure.kind) for failure in failures} == told
+    assert {(failure.stage, failure.condition, failure.repetition) for failure in failures} == {("agent", "a", 0)}
+    attempts = list(outcome.run.events_of(Attempt))
+    assert [(one.trial, one.n, one.cls, one.kind) for one in attempts] == [
+        (failure.trial, 1, failure.cls, failure.kind) for failure in failures
+    ]
+    assert [one.dollars for one in attempts] == [0.5, None, None, None, None]
+    assert [[reply.dollars for reply in one.replies] for one in attempts] == [[], [], [], [0.25], [0.25]]
+    assert (status.planned, status.settled, status.failed, status.answered) == (7, 7, 5, 2)
+    assert len({score.trial for score in outcome.run.events_of(Score)}) == 2
+
+
+@pytest.mark.parametrize(("most", "reason"), [(4, "max_failures"), (5, "done")])
+def test_answers_that_were_cut_off_are_no_failures_that_end_a_run(
+    experiment: Callable[..., Path], run: Callable[..., Outcome], tmp_path: Path, most: int, reason: str
+) -> None:
+    """Under each of two conditions one has a limit, and two fail otherwise."""
+    agent = {"type": f"agent_of_{tmp_path.name.replace('-', '_')}:Agent"}
+    file = experiment(RECORDED, questions=4, agent=agent, execution={"num_repetitions": 1, "max_failures": most})
+    outcome = run(file)
+    assert outcome.reason == reason
+    assert outcome.failed == 6

@@ -60,7 +60,13 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
         except TrialFault as fault:
             error = classify(fault, stage="agent", redact=redact).besides(replies)
             attempt = Attempt(
-                trial=trial.id, n=1, seconds=0.0, replies=tuple(replies), **error.fields()
+                trial=trial.id,
+                n=1,
+                seconds=0.0,
+                replies=tuple(replies),
+                dollars=error.dollars,
+                usage=error.usage,
+                **error.fields(),
             )
             _failed(run, trial, attempt, failure_of(trial, "agent", error))
             run.failures.unanswered(error, counts=error.cls != "limit")

@@ -19,6 +19,7 @@ from karat.errors import AgentFault, BadRun
 from karat.execution import RunStatus
 from karat.execution.foreign_code import GRACE_SECONDS, ForeignCode, abandon
 from karat.execution.retry import AttemptError
+from karat.records import Usage
 
 SET_BY_CALL: ContextVar[str] = ContextVar("set_by_call", default="nothing")
 
@@ -352,3 +353,93 @@ def test_nothing_is_heard_of_a_task_that_was_abandoned(work: Callable[[], Corout
 
     asyncio.run(go())
     assert problems == []
+
+
+FORKS = """
+import asyncio, os, sys
+from karat.execution import RunStatus
+from karat.execution.foreign_code import ForeignCode
+def forks(end):
+    async def work():
+        child = os.fork()
+        if not child:
+            return end()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return work
+async def main():
+    foreign_code = ForeignCode(RunStatus(), redact=str)
+    ends = (int, lambda: sys.exit(7), lambda: 1 / 0)
+    print([await foreign_code.call(forks(end), 60, "agent") for end in ends])
+    await foreign_code.close([])
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_a_call_has_forked_ends_where_the_call_ends() -> None:
+    """What it returns, raises or leaves with is its own, and the run goes on once."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[0, 7, 1]\n"
+
+
+def test_callers_that_are_cancelled_wait_no_longer_than_the_grace_for_a_call_that_refuses() -> None:
+    seen: list[str] = []
+
+    async def refuses() -> None:
+        try:
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(60)
+        finally:
+            seen.append("closed")
+
+    async def waits() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            seen.append("cleaned")
+
+    async def within() -> list[bool]:
+        foreign_code = ForeignCode(RunStatus(), redact=str, grace_seconds=0.01)
+        foreign_code.stopping = True
+        callers = [asyncio.create_task(foreign_code.call(work, 60, "agent")) for work in (refuses, waits)]
+        over = asyncio.create_task(asyncio.sleep(0))
+        await asyncio.sleep(0.01)
+        await foreign_code.close([*callers, over])
+        assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        return [caller.cancelled() for caller in (*callers, over)]
+
+    assert asyncio.run(within()) == [True, True, False]
+    assert seen == ["cleaned", "closed"]
+
+
+def test_secrets_are_masked_in_what_a_call_raises_and_the_stage_says_whose_fault_it_is() -> None:
+    async def fails() -> None:
+        raise ValueError("the key is hunter2")
+
+    async def within() -> Any:
+        foreign_code = ForeignCode(RunStatus(), redact=lambda text: text.replace("hunter2", "KEY"))
+        return await foreign_code.call(fails, 60, "score")
+
+    outcome = asyncio.run(within())
+    assert (outcome.cls, outcome.kind) == ("judge", "crash")
+    assert outcome.message.startswith("ValueError: the key is KEY")
+
+
+def test_what_a_call_has_metered_is_the_cost_of_its_failure_and_of_it_alone() -> None:
+    from karat.models.metering import METER
+
+    async def pays() -> None:
+        meter = METER.get()
+        assert meter is not None
+        meter.add(Usage(input_tokens=3), 0.25)
+        raise ValueError("after it was paid")
+
+    async def within() -> tuple[Any, Any, Any]:
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        before = METER.get()
+        outcome = await foreign_code.call(pays, 60, "agent")
+        return outcome, before, METER.get()
+
+    outcome, before, after = asyncio.run(within())
+    assert (outcome.dollars, outcome.usage) == (0.25, Usage(input_tokens=3))
+    assert before is after

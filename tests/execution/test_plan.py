@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.execution.plan import Plan, Shard, end_of_id, id_of
+import karat
+from karat.errors import BadOption
+from karat.execution.plan import Plan, Shard, end_of_id, id_of, plan
 from karat.records import AgentSpec, Condition, Gate, Sample, Turn
 
 SAMPLE = Sample(id="s", position=0, digest="content", turns=(Turn(question="q"),))
@@ -109,3 +116,83 @@ def test_the_last_twelve_digits_of_an_id_are_its_shard_in_every_release(of: int)
     for begin in ("8cfc9b37e082", "0" * 12, "f" * 12):
         found = [shard for shard in range(1, of + 1) if Shard(shard, of).has(f"{begin}46be609c051d")]
         assert found == [number]
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[..., list[str]]:
+    """`planned(execution, **selection)` → `sample.condition.repetition` of each trial, in order."""
+    rows = [{"id": name, "question": name, "answer": "a"} for name in ("first", "second", "third")]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def go(execution: dict[str, Any] | None = None, **selection: Any) -> list[str]:
+        experiment = karat.Experiment(
+            dataset={"path": "questions.jsonl", "id_key": "id"}, agent={"type": "floor"}, scorers=["equals"],
+            conditions={"plain": {}, "shown": {}}, baseline="plain", folder=tmp_path,
+            execution=execution or {"num_repetitions": 1},
+        )  # fmt: skip
+        trials = plan(experiment, experiment.load_dataset(), **selection)
+        return [f"{trial.sample.id}.{trial.condition.name}.{trial.repetition}" for trial in trials]
+
+    return go
+
+
+def test_a_selection_keeps_the_order_of_the_file(planned: Callable[..., list[str]]) -> None:
+    both = [f"{name}.{condition}.0" for name in ("first", "second", "third") for condition in ("plain", "shown")]
+    assert planned() == both
+    assert planned(limit=2) == both[:4]
+    assert planned(limit=9) == both
+    assert planned(only_samples=("third", "first", "third")) == [*both[:2], *both[4:]]
+    assert planned(only_samples=("third", "first"), limit=1) == both[:2]
+    assert planned(only_conditions=("shown", "plain")) == both
+    assert planned(only_conditions=("shown",), only_samples=("second",)) == ["second.shown.0"]
+    assert planned({"num_repetitions": 2}, limit=1, only_conditions=("plain",)) == ["first.plain.0", "first.plain.1"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "says"),
+    [
+        ({"limit": 0}, "--limit: must be at least 1, got 0"),
+        ({"limit": -1}, "--limit: must be at least 1, got -1"),
+        (
+            {"only_samples": ("first", "secnd")},
+            "--only-sample: no sample is called 'secnd' (did you mean 'second'?)",
+        ),
+        (
+            {"only_conditions": ("show",), "only_samples": ("x",)},
+            "--only-condition: no condition is called 'show' (did you mean 'shown'?)",
+        ),
+    ],
+)
+def test_what_there_is_not_cannot_be_selected(
+    planned: Callable[..., list[str]], selection: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(BadOption) as bad:
+        planned(**selection)
+    assert str(bad.value) == says
+
+
+def test_a_run_that_may_stop_early_asks_the_selected_in_an_order_of_its_own(planned: Callable[..., list[str]]) -> None:
+    def order(seed: int, **selection: Any) -> list[str]:
+        trials = planned({"num_repetitions": 1, "stop": {"metric": "equals", "seed": seed}}, **selection)
+        return [trial.partition(".")[0] for trial in trials[::2]]
+
+    assert {tuple(sorted(order(seed))) for seed in range(9)} == {("first", "second", "third")}
+    assert len({tuple(order(seed)) for seed in range(9)}) > 2
+    assert order(4) == order(4)
+    assert set(order(1, limit=2)) == {"first", "second"}
+    assert order(1, only_samples=("third",)) == ["third"]
+
+
+def test_a_plan_gives_its_trials_in_blocks_without_a_seam() -> None:
+    """Also where a block has few samples, or a sample more trials than a block."""
+    for repetitions in (1, 9, 70):
+        samples: list[Sample] = [change(SAMPLE, id=str(number)) for number in range(20)]  # type: ignore[misc]
+        whole = Plan(samples, [CONDITION], repetitions)
+        found = [(trial.sample.id, trial.repetition, trial.index) for trial in whole]
+        assert found == [
+            (str(number), repetition, number * repetitions + repetition)
+            for number in range(20)
+            for repetition in range(repetitions)
+        ]
+    assert list(Plan(samples, [], 3)) == list(Plan([], [CONDITION], 3)) == []
+    assert len(Plan(samples, [], 3)) == 0

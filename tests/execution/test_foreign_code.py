@@ -104,8 +104,8 @@ def test_a_call_that_ends_when_it_is_cancelled_is_a_timeout(in_a_task: bool) -> 
     async def waits() -> None:
         await asyncio.create_task(hangs())
 
-    outcome = called(waits if in_a_task else hangs, 0.02)
-    assert (outcome.cls, outcome.kind, outcome.message) == ("limit", "timeout", "no answer within 0.02 s")
+    outcome = called(waits if in_a_task else hangs, 0.1)
+    assert (outcome.cls, outcome.kind, outcome.message) == ("limit", "timeout", "no answer within 0.1 s")
     assert tidied == ["tidied"]
 
 

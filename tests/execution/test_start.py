@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from karat.config import load
 from karat.config.rehearsed import redirected
 from karat.errors import BadDataset, ResumeRefused
 from karat.execution import Outcome, RunStatus, Selection, run_experiment
-from karat.journal import End, Resume
-from karat.records import Answer
+from karat.journal import End, Resume, ScorerInfo
+from karat.records import Answer, Sample, Score
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
@@ -293,3 +294,72 @@ def test_a_status_is_told_what_was_before(write: Write, run: Run) -> None:
     assert (status.conditions["a"].before, status.conditions["b"].before) == (2, 0)
     assert (status.conditions["a"].settled, status.conditions["b"].settled) == (0, 2)
     assert status.agent.dollars == 1.0
+
+
+PACED = """
+from karat.models.pacing import limiter
+
+class Scorer:
+    compared_with = None
+    def score(self, sample, answer):
+        return 1.0
+
+class Late(Scorer):
+    compared_with = "a"
+
+async def query(q):
+    limiter("nobody")
+    return q
+"""
+
+
+class Following:
+    """Notes what a follower is told of the run as a whole, and how often of trials."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def expects(self, scorer: ScorerInfo, kind: str) -> None:
+        self.told.append((scorer.name, kind))
+
+    def scored(self, score: Score) -> None:
+        self.told.append(score.scorer)
+
+    def settled(self, trial: str, condition: str, sample: Sample, *, answered: bool) -> None:
+        self.told.append((condition, sample.id, answered))
+
+
+def test_those_who_watch_a_run_see_its_pace_and_the_first_scorer_that_scores_as_answers_come(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    module = f"agent_of_{tmp_path.name.replace('-', '_')}"
+    scorers = [f"{module}:Late", f"{module}:Scorer"]
+    file = experiment(PACED, scorers=scorers, conditions={"a": {}}, questions=1, execution={"num_repetitions": 1})
+    follower = Following()
+    status = RunStatus(follower=follower)
+    run(file, status=status)
+    assert follower.told == [(scorers[1], "golden"), scorers[1], ("a", "0", True), scorers[0]]
+    assert [*status.limiters] == ["nobody"]
+
+
+def test_no_secret_of_a_question_is_shown_or_kept(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment("def query(q): return q", conditions={"a": {"system_prompt": "say hunter22"}}, secrets=["KEY"])
+    (tmp_path / "questions.jsonl").write_text('{"question": "is it hunter22?", "answer": "hunter22"}\n')
+    status, remarks = RunStatus(), list[str]()
+    status.on_remark = remarks.append
+    outcome = run(load(file, env={"KEY": "hunter22"}), status=status)
+    assert remarks == ["first row:\n  question   is it ${KEY}?  [question]\n  golden     ${KEY}  [answer]"]
+    assert [answer.text for answer in outcome.run.events_of(Answer)] == ["is it ${KEY}?"] * 2
+    kept = [path for path in outcome.run.path.rglob("*") if path.is_file()]
+    assert {"run.json", "samples.jsonl", "journal.jsonl", "experiment.yaml"} <= {path.name for path in kept}
+    assert not [path.name for path in kept if b"hunter22" in path.read_bytes()]
+
+
+@pytest.mark.parametrize(("shared", "mode"), [(False, 0o700), (True, 0o750)])
+def test_only_its_owner_reads_a_run_unless_it_is_shared(write: Write, run: Run, shared: bool, mode: int) -> None:
+    umask = os.umask(0o022)
+    try:
+        outcome = run(write({}, questions=1, execution={"shared": shared}))
+    finally:
+        os.umask(umask)
+    assert outcome.run.path.stat().st_mode & 0o777 == mode

@@ -301,9 +301,7 @@ class WorkerSide:
             selected.conditions, redact=redact, ignore=execution.workspace_ignore, keep=False
         )
         if self._workspaces is not None:
-            overlays = any(
-                getattr(agent, "enters_workspace", False) for agent in self._agents.values()
-            )
+            overlays = any(agent.enters_workspace for agent in self._agents.values())
             stack.enter_context(
                 self._workspaces.opened(folder, overlays=overlays, notice=status.notice)
             )

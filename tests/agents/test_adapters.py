@@ -33,7 +33,7 @@ class Neither:
     ids=["some", "none"],
 )
 def test_what_an_agent_says_of_its_source_is_found(agent, notes):
-    assert as_agent(agent).source_notes((), conditions=["a"], repetitions=2) == notes  # type: ignore[attr-defined]
+    assert as_agent(agent).source_notes((), conditions=["a"], repetitions=2) == notes
 
 
 def trial(*turns: Turn) -> Trial:

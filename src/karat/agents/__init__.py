@@ -36,7 +36,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -118,6 +117,24 @@ class TrialAgent(Protocol):
     `aclose()`, awaited at the end of the run.
     """
 
+    source: Mapping[str, str]
+    versions: Mapping[str, str]
+    unpriced: Sequence[str]
+    source_notes: Callable[..., Mapping[str, str]]
+    takes: Collection[str] | None
+    allow_golden: bool
+    bounds_replies: bool
+    enters_workspace: bool
+    reports_tool_calls: bool
+    measures_calls: bool
+    shown: str
+    taken: str
+    changes: Sequence[str]
+    unread: Collection[str]
+    never_made: Callable[[Trial], bool] | None
+    recorded_reply: Callable[[Trial, int], Reply] | None
+    check_sample: Callable[[Condition, Sample], object] | None
+
     def session(
         self, trial: Trial, first: int = 0, workspace: Workspace | None = None
     ) -> AbstractAsyncContextManager[Session]:
@@ -153,33 +170,27 @@ def as_agent(agent: object) -> TrialAgent:
     raise BadPlugin(type(agent).__name__, "an agent needs a method 'session' or 'ask'")
 
 
-class _Adapter:
+class _Adapter(TrialAgent):
     """The optional attributes of an agent, with their defaults."""
 
     def __init__(self, agent: Any) -> None:
-        self.source: Mapping[str, str] = getattr(agent, "source", {})
-        self.versions: Mapping[str, str] = getattr(agent, "versions", {})
-        self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
-        self.source_notes: Callable[..., Mapping[str, str]] = getattr(
-            agent, "source_notes", lambda *_, **__: {}
-        )
-        self.takes: Collection[str] | None = getattr(agent, "takes", None)
+        self.source = getattr(agent, "source", {})
+        self.versions = getattr(agent, "versions", {})
+        self.unpriced = getattr(agent, "unpriced", ())
+        self.source_notes = getattr(agent, "source_notes", lambda *_, **__: {})
+        self.takes = getattr(agent, "takes", None)
         self.allow_golden = bool(getattr(agent, "allow_golden", False))
         self.bounds_replies = bool(getattr(agent, "bounds_replies", False))
         self.enters_workspace = bool(getattr(agent, "enters_workspace", False))
         self.reports_tool_calls = bool(getattr(agent, "reports_tool_calls", False))
         self.measures_calls = bool(getattr(agent, "measures_calls", False))
-        self.shown: str = getattr(agent, "shown", type(agent).__name__)
-        self.taken: str = getattr(agent, "taken", "")
-        self.changes: Sequence[str] = getattr(agent, "changes", ())
-        self.unread: Collection[str] = getattr(agent, "unread", ())
-        self.never_made: Callable[[Trial], bool] | None = getattr(agent, "never_made", None)
-        self.recorded_reply: Callable[[Trial, int], Reply] | None = getattr(
-            agent, "recorded_reply", None
-        )
-        self.check_sample: Callable[[Condition, Sample], object] | None = getattr(
-            agent, "check_sample", None
-        )
+        self.shown = getattr(agent, "shown", type(agent).__name__)
+        self.taken = getattr(agent, "taken", "")
+        self.changes = getattr(agent, "changes", ())
+        self.unread = getattr(agent, "unread", ())
+        self.never_made = getattr(agent, "never_made", None)
+        self.recorded_reply = getattr(agent, "recorded_reply", None)
+        self.check_sample = getattr(agent, "check_sample", None)
         self._agent = agent
 
     async def aclose(self) -> None:
@@ -231,9 +242,13 @@ class _WithSessions(_Adapter):
 class _WithoutSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
-        extra = _known(agent.ask, "trial", "number", "workspace")
-        _check_call(agent.ask, ("condition", "sample", "turn", "history"), extra)
-        self.session = partial(_History, agent.ask, extra)
+        self._extra = _known(agent.ask, "trial", "number", "workspace")
+        _check_call(agent.ask, ("condition", "sample", "turn", "history"), self._extra)
+
+    def session(
+        self, trial: Trial, first: int = 0, workspace: Workspace | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        return _History(self._agent.ask, self._extra, trial, first, workspace)
 
 
 class _History(msgspec.Struct):

@@ -17,8 +17,7 @@ from karat.records import NOT_ASKED, Answer, Failure, Reply, Trial, recorded_sec
 
 def are_recorded(work: Work) -> bool:
     """Whether every agent looks its answers up."""
-    agents = work.agents.values()
-    return all(getattr(agent, "recorded_reply", None) is not None for agent in agents)
+    return all(agent.recorded_reply is not None for agent in work.agents.values())
 
 
 def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
@@ -28,10 +27,6 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     redact = run.journal.redact
-    look_ups = {}
-    for name, agent in work.agents.items():
-        look_ups[name] = getattr(agent, "recorded_reply", None)
-
     for trial in work.trials:
         if run.draining.is_set():
             return
@@ -44,7 +39,7 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
 
         replies: list[Reply] = []
         try:
-            look_up = look_ups[name]
+            look_up = work.agents[name].recorded_reply
             assert look_up is not None, "the caller has asked `are_recorded`"
 
             sample = trial.sample

@@ -169,7 +169,7 @@ async def run_experiment(  # noqa: PLR0913 - what to run, where, and who watches
             await part.resume(agents, servers, status)
 
         if workspaces is not None:
-            overlays = any(getattr(agent, "enters_workspace", False) for agent in agents.values())
+            overlays = any(agent.enters_workspace for agent in agents.values())
             stack.enter_context(
                 workspaces.opened(part.folder.path, overlays=overlays, notice=status.notice)
             )
@@ -198,12 +198,10 @@ _NAMED = 8  # keys
 
 def _notice_at_end(agents: Agents, budget: Budget, status: RunStatus) -> None:
     """What of the agents changed during the run, and what stopped it."""
-    for words in dict.fromkeys(
-        words for agent in agents.values() for words in getattr(agent, "changes", ())
-    ):
+    for words in dict.fromkeys(words for agent in agents.values() for words in agent.changes):
         status.notice(f"{words}; its answers are not alike")
 
-    unread = sorted({name for agent in agents.values() for name in getattr(agent, "unread", ())})
+    unread = sorted({name for agent in agents.values() for name in agent.unread})
     if unread:
         if len(unread) > _NAMED:
             more = f" and {len(unread) - _NAMED} more"
@@ -403,15 +401,10 @@ class _Part:
         # The file of the answers, its faults, and warnings for every report.
         source = _source(agents)
         for agent in {id(agent): agent for agent in agents.values()}.values():
-            if (source_notes := getattr(agent, "source_notes", None)) is not None:
-                names = []
-                for name, other in agents.items():
-                    if other is agent:
-                        names.append(name)
-
-                source |= source_notes(
-                    self.selected.samples, conditions=names, repetitions=self.selected.repetitions
-                )
+            names = [name for name, other in agents.items() if other is agent]
+            source |= agent.source_notes(
+                self.selected.samples, conditions=names, repetitions=self.selected.repetitions
+            )
 
         if notes := "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)]):
             source["notes"] = notes
@@ -428,13 +421,9 @@ class _Part:
         )
         info = msgspec.structs.replace(
             info,
-            reports_tool_calls=all(
-                getattr(agent, "reports_tool_calls", False) for agent in agents.values()
-            ),
-            measures_calls=all(
-                getattr(agent, "measures_calls", False) for agent in agents.values()
-            ),
-            sparse=any(getattr(agent, "never_made", None) is not None for agent in agents.values()),
+            reports_tool_calls=all(agent.reports_tool_calls for agent in agents.values()),
+            measures_calls=all(agent.measures_calls for agent in agents.values()),
+            sparse=any(agent.never_made is not None for agent in agents.values()),
             versions=info.versions | _versions(agents),
         )
         self.folder = create_run(
@@ -608,10 +597,9 @@ def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _source(agents: Agents) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for agent in agents.values():
-        for key, text in getattr(agent, "source", {}).items():
-            found[key] = text
+        found |= agent.source
 
     return found
 
@@ -620,7 +608,7 @@ def _versions(agents: Agents) -> dict[str, str]:
     """Program → version, or versions if conditions name several programs."""
     by_program: dict[str, set[str]] = {}
     for agent in agents.values():
-        for name, version in getattr(agent, "versions", {}).items():
+        for name, version in agent.versions.items():
             by_program.setdefault(name, set()).add(version)
 
     return {name: ", ".join(sorted(versions)) for name, versions in sorted(by_program.items())}
@@ -671,8 +659,8 @@ def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
     never_made = {}
     for name, agent in agents.items():
-        if (decides := getattr(agent, "never_made", None)) is not None:
-            never_made[name] = decides
+        if agent.never_made is not None:
+            never_made[name] = agent.never_made
 
     if not never_made:
         return iter(trials)

@@ -107,7 +107,7 @@ def main() -> None:
         elif time.monotonic() - heard > patience:
             ends = arrived > 1 and os.getppid() == karat
             if ends or not said:
-                print(_ENDED if ends else _HELD, file=sys.stderr, flush=True)  # noqa: T201 -- a program of its own
+                print(_ENDED if ends else _HELD, file=sys.stderr)  # noqa: T201 -- a program of its own
             if ends:
                 os.kill(karat, signal.SIGKILL)
                 return

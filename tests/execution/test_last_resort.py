@@ -16,7 +16,7 @@ import os, signal, sys, time
 from karat.execution.last_resort import LastResort
 
 reading, writing = os.pipe()
-last_resort = LastResort(reading, patience_seconds=0.3)
+last_resort = LastResort(reading, patience_seconds=float(sys.argv[1]))
 (watching,) = open(f"/proc/self/task/{os.getpid()}/children").read().split()
 for step in sys.stdin.readline().split():
     if step == "arrives":
@@ -50,17 +50,17 @@ HELD = (
     "karat: code of an agent or a scorer holds the interpreter, so nothing can finish; a second signal ends the run\n"
 )
 ENDED = "karat: ended while code held the interpreter; what was answered is in the journal: go on with --resume\n"
-Begin = Callable[[str], "subprocess.Popen[str]"]
+Begin = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def begin() -> Iterator[Begin]:
-    """`begin(steps)`: a program that holds its interpreter after these steps, until its input ends."""
+    """`begin(steps, patience)`: a program that holds its interpreter after these steps, until its input ends."""
     begun: list[subprocess.Popen[str]] = []
 
-    def go(steps: str) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    def go(steps: str, patience: float = 0.3) -> subprocess.Popen[str]:
+        pipe, command = subprocess.PIPE, [sys.executable, "-c", PROGRAM, str(patience)]
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         begun.append(process)
         assert process.stdin is not None
         process.stdin.write(f"{steps}\n")
@@ -88,6 +88,14 @@ def test_two_signals_end_what_acts_on_none(begin: Begin, steps: str) -> None:
     assert process.wait(60) == -signal.SIGKILL
     assert process.stderr is not None
     assert process.stderr.read().removeprefix(HELD) == ENDED
+
+
+def test_signals_that_arrive_before_the_process_looks_are_waited_for_too(begin: Begin) -> None:
+    process = begin("arrives arrives", patience=6.0)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.2)
+    assert process.communicate() == ("held\n", "")
+    assert process.returncode == 0
 
 
 def test_one_signal_is_not_enough_and_what_it_waits_for_is_said_once(begin: Begin) -> None:

@@ -83,17 +83,16 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     received = noted = 0  # signals: read by karat, told by its handlers
-    heard = 0.0
+    heard = time.monotonic()
     said = False
     while True:
         unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
         arrived = max(received + unread, noted)
-        waits = not arrived
-        if waits:
+        if arrived:
+            ready = select.select([0], [], [], patience / 12)[0]
+        else:
             ready = select.select([0, signals], [], [])[0]
             heard = time.monotonic()
-        else:
-            ready = select.select([0], [], [], patience / 12)[0]
 
         if 0 in ready:
             said_by_karat = os.read(0, 4096)

@@ -154,9 +154,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
                     if index.answered[cell]:
                         offsets[number] = index.answers[cell] + 1
                     else:
-                        offsets[number] = 0
-
-                    faults[number] = not index.answered[cell] and index.failed[cell] in faulty
+                        faults[number] = index.failed[cell] in faulty
 
                 number += 1
 

@@ -657,18 +657,10 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
 
 def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
-    never_made = {}
-    for name, agent in agents.items():
-        if agent.never_made is not None:
-            never_made[name] = agent.never_made
-
-    if not never_made:
-        return iter(trials)
-    return (
-        trial
-        for trial in trials
-        if (name := trial.condition.name) not in never_made or not never_made[name](trial)
-    )
+    for trial in trials:
+        never_made = agents[trial.condition.name].never_made
+        if never_made is None or not never_made(trial):
+            yield trial
 
 
 def _show_plan(part: _Part, past: JournalState, agents: Agents, status: RunStatus) -> None:

@@ -43,9 +43,9 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
             assert look_up is not None, "the caller has asked `are_recorded`"
 
             sample = trial.sample
-            for number, turn in enumerate(sample.turns):
+            for number in range(len(sample.turns)):
                 reply = NOT_ASKED
-                if not turn.open or question_for(sample, number, replies) is not None:
+                if question_for(sample, number, replies) is not None:
                     reply = redact.struct(checked_reply(look_up(trial, number)))
                 replies.append(reply)
 

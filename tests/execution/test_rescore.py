@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,9 @@ from karat.analysis import summarize
 from karat.config import Retry, load
 from karat.errors import UnknownPlugin
 from karat.execution import Limits, Outcome, RunStatus, rescore
-from karat.journal import End, Resume, RunFolder
-from karat.records import Answer, Failure, Score, ScorerSpec
+from karat.journal import End, Resume, RunFolder, ScorerInfo
+from karat.records import Answer, Failure, Sample, Score, ScorerSpec
+from karat.redact import Redactor
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
@@ -134,12 +136,14 @@ def test_a_failing_scorer_leaves_failures_and_can_be_run_again(experiment: Write
 KNOWING = """
 import json, os
 from karat.models import parse_model, rate_limit
+from karat.models.pacing import limiter
 from karat.scorers import Verdict
 class Knowing:
     def __init__(self, setting):
         self.setting = setting
     def score(self, sample, answer):
         os.chdir("/")
+        limiter("nobody")
         price, limit = self.setting.prices["openai:gpt-x"], rate_limit(parse_model("openai:gpt-x"))
         told = {
             "name": self.setting.name, "folder": str(self.setting.folder), "conditions": self.setting.conditions,
@@ -162,7 +166,17 @@ def test_a_scorer_of_a_rescoring_knows_what_the_run_was_made_with(
     first = run(file)
     (tmp_path / "knowing.py").write_text(KNOWING)
     monkeypatch.chdir(tmp_path)
-    status = RunStatus()
+    expected: list[Any] = []
+
+    class Following:
+        def expects(self, scorer: ScorerInfo, kind: str) -> None:
+            expected.append((scorer.name, kind))
+
+        def scored(self, score: Score) -> None: ...
+
+        def settled(self, trial: str, condition: str, sample: Sample, *, answered: bool) -> None: ...
+
+    status = RunStatus(follower=Following())
     relative = RunFolder.open(first.run.path.relative_to(tmp_path))
     spec = ScorerSpec(type="knowing:Knowing", name="mine")
     again = asyncio.run(rescore(relative, [spec], base=tmp_path, limits=LIMITS, status=status))
@@ -170,6 +184,7 @@ def test_a_scorer_of_a_rescoring_knows_what_the_run_was_made_with(
     assert Path.cwd() == tmp_path
     assert status.notices == [f"the agent changed the working directory; it is {tmp_path} again"]
     assert (status.planned, status.settled, status.failed) == (12, 12, 0)
+    assert (expected, [*status.limiters]) == ([("mine", "golden")], ["nobody"])
     scores = [score for score in again.run.events_of(Score) if score.scorer == "mine"]
     told = [json.loads(score.reasons["mine"]) for score in scores]
     assert len(told) == 12
@@ -253,3 +268,17 @@ def test_a_line_that_is_missing_in_a_journal_is_said_before_it_is_scored_or_goes
     run(tmp_path / "experiment.yaml", resume=first.run.path, status=resumed)
     for status in (scored, resumed):
         assert [notice.partition(",")[0] for notice in status.notices] == ["The numbers may be wrong"]
+
+
+def test_secrets_are_masked_in_what_is_scored_later_too(experiment: Write, run: Run, tmp_path: Path) -> None:
+    first = run(experiment(PLAIN, questions=1, conditions={"a": {}}, execution={"num_repetitions": 1}))
+    (tmp_path / "telling_scorer.py").write_text(
+        "from karat.scorers import Verdict\n"
+        "class Telling:\n"
+        "    def score(self, sample, answer):\n"
+        "        return Verdict(values={'mine': True}, reasons={'mine': 'it is hunter22'})\n"
+    )
+    spec = ScorerSpec(type="telling_scorer:Telling", name="mine")
+    masked = Redactor({"KEY": "hunter22"})
+    again = asyncio.run(rescore(first.run, [spec], base=tmp_path, limits=LIMITS, redact=masked))
+    assert [score.reasons for score in again.run.events_of(Score)] == [{}, {"mine": "it is ${KEY}"}]

@@ -59,6 +59,8 @@ def test_a_condition_that_changed_names_four_of_its_keys_and_long_values_in_part
 
     first = run(written("A" * 90, False, "x"), selection=Selection(conditions=("a",)))
     second = run(written("A" * 90, False, "nowhere"), resume=first.run.path)
+    (event,) = second.run.events_of(Resume)
+    assert [(server.name, server.fault is None) for server in event.servers] == [("docs", False)]
     error = refused(run, written("B", True, "nothing"), second)
     assert [*error.changes] == [
         (

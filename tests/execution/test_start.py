@@ -14,7 +14,7 @@ import pytest
 
 from karat.config import load
 from karat.config.rehearsed import redirected
-from karat.errors import BadDataset, ResumeRefused
+from karat.errors import BadDataset, OperatorError, ResumeRefused
 from karat.execution import Outcome, RunStatus, Selection, run_experiment
 from karat.journal import End, Resume, ScorerInfo
 from karat.records import Answer, Sample, Score
@@ -278,7 +278,11 @@ def test_questions_keep_the_order_of_the_file_where_the_run_asks_in_another(expe
     code = "def query(user_query, system_prompt, mcp_servers): return user_query"
     stop = {"metric": "equals", "seed": 3}
     file = experiment(code, questions=30, baseline="a", execution={"stop": stop, "num_repetitions": 1})
-    outcome = run(file, selection=Selection(limit=25))
+    status = RunStatus()
+    outcome = run(file, selection=Selection(limit=25), status=status)
+    assert status.notices == [
+        "may stop early, from 20 of 25 questions on: once equals of the 2 conditions is shown to differ (alpha 0.05)"
+    ]
     assert [sample.id for sample in outcome.run.samples()] == [str(number) for number in range(25)]
     asked = [answer.sample for answer in outcome.run.events_of(Answer) if answer.condition == "a"]
     assert asked != sorted(asked, key=int)
@@ -363,3 +367,34 @@ def test_only_its_owner_reads_a_run_unless_it_is_shared(write: Write, run: Run, 
     finally:
         os.umask(umask)
     assert outcome.run.path.stat().st_mode & 0o777 == mode
+
+
+REFUSING = """
+from karat.errors import BadOption
+def query(q): return q
+class Scorer:
+    def check_samples(self, samples):
+        raise BadOption("scorers", f"cannot score {len(samples)} samples")
+    def score(self, sample, answer): return 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "sections", "says"),
+    [
+        (REFUSING, {}, "scorers: cannot score 2 samples"),
+        (
+            "def query(q): return q",
+            {"gate": {"min": {"equal": 0.5}}},
+            "gate.min.equal: no metric is called 'equal' (did you mean 'equals'?)",
+        ),
+    ],
+)
+def test_what_a_run_cannot_have_is_said_before_anything_is_on_disk(
+    experiment: Write, run: Run, tmp_path: Path, code: str, sections: dict[str, Any], says: str
+) -> None:
+    file = experiment(code, **sections)
+    with pytest.raises(OperatorError) as refused:
+        run(file, selection=Selection(limit=2))
+    assert says in str(refused.value)
+    assert not (tmp_path / "results").exists()

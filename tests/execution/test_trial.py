@@ -166,6 +166,10 @@ def test_each_turn_of_a_conversation_has_its_time_in_milliseconds() -> None:
     assert times[1] == 7.0, "as the agent says"
     assert one.seconds is not None
     assert one.seconds * 1000 >= times[0]
+    (alone,) = Tried(Saying(lambda turn: asyncio.sleep(0.02, "a"))).run(trial(THREE)).answers
+    assert alone.seconds is not None
+    total = sum(reply.milliseconds or 0.0 for reply in alone.replies)
+    assert alone.seconds * 1000 == pytest.approx(total, abs=0.004)
 
 
 def test_an_answer_made_elsewhere_took_as_long_as_it_says_and_else_it_is_not_known() -> None:

@@ -47,7 +47,6 @@ def run_info(
     """The content of `run.json`. `source`: file and sha256 of answers made elsewhere."""
     conditions = selected.conditions
     model = experiment.agent.options.get("model")
-    written = experiment.resolved.get("dataset.path")
     return RunInfo(
         format=FORMAT_WITHOUT_STOP if experiment.execution.stop is None else FORMAT_VERSION,
         run="",
@@ -60,7 +59,7 @@ def run_info(
         # data.
         dataset=DatasetInfo(
             kind=dataset.kind,
-            path=str(written.value if written is not None else dataset.path),
+            path=str(experiment.resolved["dataset.path"].value),
             sha256=dataset.sha256,
             samples=len(dataset) + dataset.unread,
             commit=dataset.commit,

@@ -181,11 +181,10 @@ class Runner:
             ):
                 # From now on scorers run that had to wait for every answer, within the budget: each
                 # may cost something before the budget is updated.
-                late = self._late
+                self._pending = self._late()
                 self._late = None
                 self._most_tasks = self._limits.max_concurrent
                 self._calls = 2
-                self._pending = late() if late is not None else iter(())
             else:
                 break
 

@@ -136,8 +136,8 @@ def test_few_answers_are_read_ahead_of_a_judge_and_many_of_a_rule(waits: bool, o
         return sync(sample, answer)
 
     used = scorer(later if waits else sync, offline=offline, waits=waits)
-    ran = Ran(work(scorers=(used,), pending=answered(used, count=2100, noted=read))).run()
-    assert ran.parts.status.settled == 2100
+    ran = Ran(work(scorers=(used,), pending=answered(used, count=2 * most + 9, noted=read))).run()
+    assert ran.parts.status.settled == len(read) == 2 * most + 9
     assert ahead[0] == 2 * most, "a batch is scored while the next one is written"
 
 

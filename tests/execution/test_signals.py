@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -140,6 +142,118 @@ def test_a_cancellation_by_others_is_passed_on() -> None:
         asyncio.run(go())
     with pytest.raises(ZeroDivisionError):
         within(lambda stop: 1 / 0, handle=False)
+
+
+def test_what_preparing_a_run_raises_after_a_signal_is_its_own_error() -> None:
+    async def work(stop: SignalHandler) -> None:
+        try:
+            await sent(signal.SIGINT, until=lambda: False)
+        except asyncio.CancelledError:
+            raise ZeroDivisionError from None
+
+    with pytest.raises(ZeroDivisionError):
+        within(work)
+
+
+def test_two_signals_before_the_run_starts_end_its_preparation_though_it_tidies_up() -> None:
+    tidied: list[str] = []
+
+    async def work(stop: SignalHandler) -> None:
+        try:
+            await sent(signal.SIGINT, until=lambda: False)
+        except asyncio.CancelledError:
+            tidied.append("once")
+            await sent(signal.SIGTERM, until=lambda: False)
+
+    with pytest.raises(KeyboardInterrupt):
+        within(work)
+    assert tidied == ["once"]
+
+
+def test_preparation_that_ends_by_itself_after_a_signal_is_a_stop_no_more() -> None:
+    async def work(stop: SignalHandler) -> str:
+        try:
+            await sent(signal.SIGINT, until=lambda: False)
+        except asyncio.CancelledError:
+            return "done"
+        return "never"
+
+    assert within(work) == ("done", [])
+
+
+def test_a_task_that_others_cancel_as_well_is_cancelled_and_not_only_stopped() -> None:
+    status = RunStatus()
+
+    async def go() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        with SignalHandler(status, handle=True) as stop:
+            stop.ended = True
+            await sent(signal.SIGINT, until=lambda: bool(status.notices))
+            with suppress(asyncio.CancelledError):
+                await sent(signal.SIGINT, until=lambda: False)
+            task.cancel()
+            await sent(until=lambda: False)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(go())
+
+
+def test_signals_that_an_agent_takes_are_taken_back() -> None:
+    async def work(stop: SignalHandler) -> None:
+        ours = signal.getsignal(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        while signal.getsignal(signal.SIGTERM) != ours:
+            await asyncio.sleep(0.05)
+        runner: Any = Noting()
+        stop.runner = runner
+        await sent(signal.SIGTERM, until=lambda: bool(runner.told))
+
+    within(work)
+
+
+def test_a_signal_that_was_ignored_stays_ignored() -> None:
+    async def work(stop: SignalHandler) -> Any:
+        return signal.getsignal(signal.SIGHUP)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert within(work) == (signal.SIG_IGN, [])
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_in_a_forked_process_signals_do_what_they_do_without_karat() -> None:
+    async def work(stop: SignalHandler) -> bytes:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            defaults = [signal.getsignal(number) is signal.SIG_DFL for number in numbers]
+            os.write(writing, repr((defaults, signal.set_wakeup_fd(-1))).encode())
+            os._exit(0)
+        os.close(writing)
+        try:
+            return os.read(reading, 100)
+        finally:
+            os.close(reading)
+            os.waitpid(child, 0)
+
+    assert within(work) == (b"([True, True, True], -1)", [])
+    assert within(work, handle=False)[0] != b"([True, True, True], -1)", "they were not taken"
+
+
+@pytest.mark.parametrize("handle", [True, False])
+def test_nothing_is_left_open(handle: bool) -> None:
+    async def work(stop: SignalHandler) -> None:
+        await asyncio.sleep(0)
+
+    within(work, handle=handle)
+    before = sorted(os.listdir("/proc/self/fd")), threading.active_count()
+    within(work, handle=handle)
+    assert (sorted(os.listdir("/proc/self/fd")), threading.active_count()) == before
 
 
 def held(attempt: object = None, pending: object = None) -> tuple[str, str]:

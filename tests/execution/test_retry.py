@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karat import execution
 from karat.config import Retry
 from karat.errors import AgentFault, InfrastructureFault, JudgeFault, LimitReached
 from karat.execution.limits import Budget
-from karat.execution.retry import AttemptError, bounded, classify, delay
+from karat.execution.retry import AttemptError, bounded, classify, delay, is_foreign, timed_out
 from karat.execution.runner import TrialQueue
 from karat.execution.trial import Job
 from karat.records import AgentSpec, Condition, Reply, Sample, Trial, Usage
@@ -78,6 +81,180 @@ def test_what_cannot_help_is_not_tried_again_and_timeouts_only_when_asked() -> N
 def test_whose_fault_an_exception_is(error: Exception, stage: Any, expected: tuple[Any, ...]) -> None:
     found = classify(error, stage=stage)
     assert (found.cls, found.kind, found.message, found.retriable) == expected
+
+
+@pytest.mark.parametrize("error", [NameError("x"), ImportError("x"), SyntaxError("x"), NotImplementedError("x")])
+def test_code_that_is_broken_fails_every_trial_and_is_not_tried_again(error: Exception) -> None:
+    found = classify(error, stage="agent")
+    assert (found.cls, found.kind, found.retriable, found.passes) == ("agent", "crash", False, False)
+    judge = classify(error, stage="score")
+    assert (judge.cls, judge.kind, judge.retriable, judge.passes) == ("judge", "crash", False, False)
+
+
+def calling(filename: str) -> Callable[[Callable[..., object]], object]:
+    """A caller whose code is of this file."""
+    names: dict[str, Any] = {}
+    exec(compile("def call(function):\n    return function(1, 2, 3)\n", filename, "exec"), names)
+    call: Callable[[Callable[..., object]], object] = names["call"]
+    return call
+
+
+def raised(function: Callable[[], object]) -> BaseException:
+    try:
+        function()
+    except (TypeError, ValueError) as error:
+        return error
+    raise AssertionError("it raised nothing")
+
+
+def test_a_plug_in_that_cannot_even_be_called_is_broken_and_a_type_error_of_its_own_is_not() -> None:
+    def no_parameters() -> None: ...
+
+    def adds(*numbers: object) -> object:
+        return "1" + numbers[0]  # type: ignore[operator]
+
+    by_karat = calling(execution.__file__)
+    uncallable = classify(raised(lambda: by_karat(no_parameters)), stage="agent")
+    assert (uncallable.retriable, uncallable.passes) == (False, False)
+    own = classify(raised(lambda: by_karat(adds)), stage="agent")
+    assert (own.retriable, own.passes) == (True, True)
+    by_itself = classify(raised(lambda: calling("/elsewhere/agent.py")(no_parameters)), stage="agent")
+    assert (by_itself.retriable, by_itself.passes) == (True, True)
+    assert classify(TypeError("x"), stage="agent").passes, "nothing is known of where"
+    value = classify(raised(lambda: by_karat(lambda *_: int("x"))), stage="agent")
+    assert value.passes
+
+
+def test_a_crash_names_the_innermost_line_that_is_no_librarys() -> None:
+    def fails(*numbers: object) -> None:
+        raise ValueError("x")
+
+    line = fails.__code__.co_firstlineno + 1
+    at = f"ValueError: x (test_retry.py, line {line}, in fails)"
+    assert classify(raised(fails), stage="agent").message == at
+    assert classify(raised(lambda: calling(execution.__file__)(fails)), stage="score").message == at
+    for filename in ("/x/site-packages/library.py", f"{Path(json.__file__)}", "<string>", execution.__file__):
+        within = calling(filename)
+        found = classify(raised(lambda within=within: within("no function")), stage="agent")  # type: ignore[misc]
+        assert found.message.startswith("TypeError: 'str' object is not callable (test_retry.py, line "), filename
+    assert classify(ValueError("x"), stage="agent").message == "ValueError: x"
+
+
+@pytest.mark.parametrize(
+    ("filename", "foreign"),
+    [
+        ("/home/user/agent.py", True),
+        ("/x/site-packages/library.py", False),
+        (json.__file__, False),
+        (execution.__file__, False),
+        ("<string>", False),
+    ],
+)
+def test_code_is_foreign_unless_it_is_karats_or_a_librarys(filename: str, foreign: bool) -> None:
+    assert is_foreign(filename) is foreign
+
+
+def test_a_call_of_exit_says_with_what() -> None:
+    wrapped = RuntimeError("on a thread")
+    wrapped.__cause__ = SystemExit(3)
+    for error, said in (
+        (SystemExit(), "SystemExit: it called sys.exit()"),
+        (SystemExit("bye"), "SystemExit: it called sys.exit('bye')"),
+        (wrapped, "SystemExit: it called sys.exit(3)"),
+    ):
+        found = classify(error, stage="agent")
+        assert (found.cls, found.kind, found.message, found.retriable) == ("agent", "crash", said, True)
+    other = RuntimeError("of its own")
+    other.__cause__ = ValueError("x")
+    assert classify(other, stage="agent").message == "RuntimeError: of its own"
+
+
+@pytest.mark.parametrize("error", [EOFError("x"), OSError("x"), TimeoutError("x")])
+def test_what_the_operating_system_raises_is_infrastructure_and_a_scorer_is_tried_again(error: Exception) -> None:
+    found = classify(error, stage="agent")
+    assert (found.cls, found.kind, found.retriable, found.passes) == ("infrastructure", "os_error", True, True)
+    judge = classify(error, stage="score")
+    assert (judge.cls, judge.kind, judge.retriable) == ("judge", "crash", isinstance(error, OSError))
+
+
+@pytest.mark.parametrize("error", [ValueError("x" * 9999), AgentFault("k", "x" * 9999)])
+def test_a_long_message_is_cut_after_its_secrets_are_masked(error: Exception) -> None:
+    found = classify(error, stage="agent", redact=lambda text: text.replace("x", "yy"))
+    assert len(found.message) == 4000
+    assert found.message.endswith("yy")
+
+
+def test_an_error_in_a_group_is_an_explicit_fault_or_else_the_first() -> None:
+    assert classify(BaseExceptionGroup("g", [KeyError("a"), ValueError("b")]), stage="agent").message == "KeyError: 'a'"
+    nested = ExceptionGroup("g", [ValueError("b"), ExceptionGroup("h", [KeyError("c")])])
+    assert classify(nested, stage="agent").message == "KeyError: 'c'"
+
+
+class Odd(InfrastructureFault):
+    """What a plug-in may make of a fault."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__("k", "m")
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+
+LASTING = ("unauthorized", "quota", "no_program", "redirect")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, {}),
+        ({"kind": ""}, {"kind": "fault"}),
+        ({"kind": 3}, {"kind": "fault"}),
+        ({"message": None}, {"message": "Odd: k: m"}),
+        ({"retriable": True}, {"retriable": True}),
+        ({"retriable": "yes"}, {"retriable": True}),
+        ({"retry_after": 2}, {"retry_after": 2.0}),
+        ({"retry_after": "soon"}, {}),
+        ({"usage": Usage(input_tokens=3)}, {"usage": Usage(input_tokens=3)}),
+        ({"usage": Usage(input_tokens=-3)}, {}),
+        ({"usage": "much"}, {}),
+        ({"dollars": 0.5}, {"dollars": 0.5}),
+        ({"dollars": -0.5}, {}),
+        ({"dollars": "much"}, {}),
+        ({"passes": False}, {"passes": False}),
+        *[
+            ({"kind": kind}, {"kind": kind, "passes": False})
+            for kind in ("unauthorized", "quota", "no_program", "redirect")
+        ],
+        ({"ledger_class": "nobody"}, {"cls": "agent"}),
+        ({"ledger_class": "limit"}, {"cls": "limit"}),
+    ],
+)
+def test_nothing_that_a_fault_says_of_itself_is_trusted(attributes: dict[str, Any], expected: dict[str, Any]) -> None:
+    plain = {"cls": "infrastructure", "kind": "k", "message": "m", "retriable": False}
+    assert classify(Odd(**attributes), stage="agent") == AttemptError(**{**plain, **expected})
+
+
+@pytest.mark.parametrize(
+    ("declared", "cls"),
+    [("agent", "judge"), ("limit", "judge"), ("infrastructure", "infrastructure"), ("judge", "judge")],
+)
+def test_where_an_answer_is_scored_no_agent_is_to_blame(declared: str, cls: str) -> None:
+    assert classify(Odd(ledger_class=declared), stage="score").cls == cls
+    assert classify(Odd(ledger_class=declared), stage="agent").cls == declared
+
+
+def test_a_timeout_says_what_is_missing_and_keeps_what_was_paid() -> None:
+    paid = fallen(dollars=0.5, usage=Usage(input_tokens=3))
+    assert timed_out(1.5, stage="agent") == AttemptError(
+        cls="limit", kind="timeout", message="no answer within 1.5 s", retriable=False
+    )
+    assert timed_out(60, stage="score", paid=paid) == AttemptError(
+        cls="judge", kind="timeout", message="no score within 60 s", retriable=False, dollars=0.5,
+        usage=Usage(input_tokens=3),
+    )  # fmt: skip
+
+
+def test_the_rows_of_a_failure_have_its_class_kind_and_message() -> None:
+    assert fallen(dollars=1.0).fields() == {"cls": "agent", "kind": "crash", "message": "m", "retriable": True}
 
 
 class Response:
@@ -215,6 +392,6 @@ def test_a_wait_of_more_than_ten_minutes_or_the_setting_is_refused_and_said(
     if waits:
         assert found == error
     else:
-        assert not found.retriable
-        assert not found.passes
+        assert (found.retriable, found.passes, found.retry_after) == (False, False, None)
+        assert found.message.startswith(f"m; it asks to wait {asked:g} s, and karat ")
         assert found.message.endswith(f"waits at most {max(600, longest)} s (execution.retry.max_backoff_seconds)")

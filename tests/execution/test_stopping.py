@@ -29,7 +29,7 @@ from karat.config import load
 from karat.errors import BadExperiment, BadOption, ResumeRefused
 from karat.execution import Outcome, RunStatus, Selection
 from karat.execution.plan import plan
-from karat.execution.stopping import horizon_of, refuse_another_horizon, stops_when
+from karat.execution.stopping import EarlyStop, horizon_of, refuse_another_horizon, stops_when
 from karat.journal import Decided, Head, Horizon, RunFolder, verify
 from karat.records import Answer, Failure, Metric, Score
 
@@ -394,25 +394,29 @@ HORIZON = Horizon(
 )  # fmt: skip
 
 
+ALL = "nothing is decided early with 20 or fewer"
+SHOWN = "on: once quality of the 2 conditions is shown to differ (alpha 0.05)"
+WITH_A_MARGIN = (
+    "on: once quality of the 3 conditions is shown to differ, or surely differs by less than 0.25 (alpha 0.1)"
+)
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({}, "early, from 20 of 30 questions on: once quality of the 2 conditions is shown to differ (alpha 0.05)"),
+        ({}, f"may stop early, from 20 of 30 questions {SHOWN}"),
         (
-            {"pairs": (("a", "b"), ("a", "c")), "alpha": 0.1},
-            "quality of the 3 conditions is shown to differ (alpha 0.1)",
+            {"questions": 21, "pairs": (("a", "b"), ("a", "c")), "alpha": 0.1, "margin": 0.25},
+            f"may stop early, from 20 of 21 questions {WITH_A_MARGIN}",
         ),
-        ({"margin": 0.25}, "is shown to differ, or surely differs by less than 0.25 (alpha 0.05)"),
-        ({"questions": 20}, "asks all 20 questions: nothing is decided early with 20 or fewer"),
-        ({"questions": 21}, "may stop early, from 20 of 21 questions on"),
-        ({"clusters": 20}, "asks all 20 clusters (30 questions): nothing is decided early with 20 or fewer"),
-        ({"clusters": 21}, "may stop early, from 20 of 21 clusters (30 questions) on"),
+        ({"clusters": 21}, f"may stop early, from 20 of 21 clusters (30 questions) {SHOWN}"),
+        ({"questions": 20}, f"asks all 20 questions: {ALL}"),
+        ({"questions": 1}, f"asks all 1 question: {ALL}"),
+        ({"clusters": 20}, f"asks all 20 clusters (30 questions): {ALL}"),
     ],
 )
 def test_a_run_says_when_it_may_stop(changes: dict[str, Any], says: str) -> None:
-    told = stops_when(msgspec.structs.replace(HORIZON, **changes))
-    assert told is not None
-    assert says in told
+    assert stops_when(msgspec.structs.replace(HORIZON, **changes)) == says
 
 
 def test_a_run_that_asks_everything_says_nothing_of_stopping() -> None:
@@ -441,7 +445,11 @@ def test_what_is_other_in_the_rule_of_a_resumed_run_is_listed(
         refuse_another_horizon(run, before, now)
     assert sorted(refused.value.changes) == sorted(changes)
     assert refused.value.path == str(run.path)
-    assert "finds a difference where there is none in 6.7 % of runs instead of 5 %" in refused.value.remedy
+    assert refused.value.remedy == (
+        "A run that may stop early is planned before its first answer: enlarging it after a look finds a difference "
+        "where there is none in 6.7 % of runs instead of 5 %. Undo the change, leave out --limit and --only-…, or "
+        "start a new run without --resume."
+    )
     refuse_another_horizon(run, before, before)
 
 
@@ -458,6 +466,99 @@ def test_a_scorer_that_waits_for_all_answers_cannot_end_a_run(experiment: Write)
     )
 
 
+def measuring(name: str, *metrics: Metric) -> Any:
+    """A scorer in use."""
+    return SimpleNamespace(late=False, info=SimpleNamespace(name=name, scoring=f"digest of {name}", metrics=metrics))
+
+
+def horizon_in(file: Path, *scorers: Any) -> Horizon | None:
+    loaded = load(file)
+    return horizon_of(loaded, plan(loaded, loaded.load_dataset()), scorers)
+
+
+def test_the_whole_rule_is_fixed_before_the_first_answer(experiment: Write) -> None:
+    rule = {"metric": "two.m", "seed": 7, "alpha": 0.1, "margin": 0.25, "futility": True}
+    conditions: dict[str, Any] = {"a": {}, "b": {}, "c": {}}
+    setup: dict[str, Any] = {"agent": {"type": "floor"}, "conditions": conditions, "questions": 5}
+    execution = {"num_repetitions": 3, "stop": rule}
+    metric = Metric(name="m", low=0, high=1)
+    both = measuring("one", metric), measuring("two", Metric(name="other"), metric)
+    horizon = horizon_in(experiment(execution=execution, baseline="b", **setup), *both)
+    assert horizon is not None
+    assert horizon == Horizon(
+        questions=5, clusters=None, order=horizon.order, seed=7, repetitions=3, pairs=(("b", "a"), ("b", "c")),
+        metric="m", scorer="two", scoring="digest of two", alpha=0.1, margin=0.25, futility=True,
+    )  # fmt: skip
+
+
+def test_questions_of_clusters_are_counted_by_these(experiment: Write, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    file = experiment(
+        agent={"type": "floor"}, dataset={"path": str(path), "cluster": "page"}, execution=stop(metric="m")
+    )
+    pages = ("x", "y", "x", "z")
+    path.write_text("".join(json.dumps({"question": f"q{page}", "answer": "a", "page": page}) + "\n" for page in pages))
+    horizon = horizon_in(file, measuring("s", Metric(name="m", low=0, high=1)))
+    assert horizon is not None
+    assert (horizon.questions, horizon.clusters) == (4, 3)
+
+
+def test_a_run_without_a_stop_fixes_nothing(experiment: Write) -> None:
+    assert horizon_in(experiment(agent={"type": "floor"})) is None
+
+
+@pytest.mark.parametrize(
+    ("metrics", "says"),
+    [
+        ([], "no scorer measures 'm': the experiment names none"),
+        (["n"], "no scorer measures 'm' (known: n)"),
+        (["length", "width"], "no scorer measures 'm' (known: length, width)"),
+    ],
+)
+def test_a_metric_that_nobody_measures_is_refused_with_those_that_are(
+    experiment: Write, metrics: list[str], says: str
+) -> None:
+    scorers = [measuring(f"of {name}", Metric(name=name, low=0, high=1)) for name in metrics]
+    with pytest.raises(BadOption) as refused:
+        horizon_in(experiment(agent={"type": "floor"}, execution=stop(metric="m")), *scorers)
+    assert str(refused.value) == f"execution.stop.metric: {says}"
+
+
+@pytest.mark.parametrize(("repetitions", "at_a_time", "ahead"), [(1, 2, 3), (2, 1, 2), (3, 7, 4)])
+def test_few_questions_start_ahead_of_the_next_look(
+    experiment: Write, run: Run, repetitions: int, at_a_time: int, ahead: int
+) -> None:
+    execution = {**stop(), "num_repetitions": repetitions}
+    file = experiment(AGENT, questions=25, conditions=ALIKE, execution=execution)
+    outcome = run(file)
+    lines = outcome.run.journal.read_bytes().splitlines(keepends=True)
+    outcome.run.journal.write_bytes(b"".join(lines[:2]))  # its head and its horizon
+    (horizon,) = outcome.run.events_of(Horizon)
+    early = EarlyStop(outcome.run, horizon, max_concurrent=at_a_time)
+    loaded = load(file)
+    trials = [*plan(loaded, loaded.load_dataset())]
+    assert not any(early.may_start(trial) for trial in trials), "before the first look"
+    assert early.look() == []
+    started = {trial.sample.id for trial in trials if early.may_start(trial)}
+    assert started == {*ordered(25)[: 20 + ahead]}
+    assert (early.out, {early.wants(trial) for trial in trials}) == (frozenset(), {True})
+
+
+def test_after_a_decision_a_condition_is_not_wanted_any_more(experiment: Write, run: Run) -> None:
+    file = experiment(AGENT, questions=60, conditions=BETTER, execution=stop())
+    outcome = run(file)
+    ((decision),) = outcome.run.events_of(Decided)
+    (horizon,) = outcome.run.events_of(Horizon)
+    lines = [line for line in outcome.run.journal.read_bytes().splitlines(keepends=True) if b'"decided"' not in line]
+    outcome.run.journal.write_bytes(b"".join(lines))
+    early = EarlyStop(outcome.run, horizon, max_concurrent=2)
+    assert early.look() == [decision]
+    assert early.look() == [], "it is told once"
+    assert early.out == {"a", "b"}
+    loaded = load(file)
+    assert {early.wants(trial) for trial in plan(loaded, loaded.load_dataset())} == {False}
+
+
 @pytest.mark.parametrize(
     ("low", "high", "refused"),
     [(0, 1, False), (None, 1, True), (0, None, True), (1, 1, True), (2, 1, True)],
@@ -470,8 +571,12 @@ def test_a_metric_without_a_range_cannot_end_a_run(
     used: Any = SimpleNamespace(late=False, info=info)
     chosen = plan(loaded, loaded.load_dataset())
     if refused:
-        with pytest.raises(BadOption, match="'m' has no range: one answer that was not asked yet could outweigh"):
+        with pytest.raises(BadOption) as bad:
             horizon_of(loaded, chosen, [used])
+        assert str(bad.value) == (
+            "execution.stop.metric: 'm' has no range: one answer that was not asked yet could outweigh all others, so "
+            "nothing can be decided early; leave out `stop`, or announce `low` and `high`"
+        )
     else:
         horizon = horizon_of(loaded, chosen, [used])
         assert horizon is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.config import Retry
+from karat.config import Execution, Retry
 from karat.errors import BadOption
 from karat.execution.limits import (
     Budget,
@@ -106,6 +106,39 @@ def test_each_event_is_counted_once_and_passed_on() -> None:
     assert status.last_failure is not None
     assert status.last_failure[1] == failure
     assert follower.told == [event for event in events if isinstance(event, Score)]
+
+
+def test_the_last_failure_is_an_attempt_or_a_trial_whichever_came_last() -> None:
+    status = RunStatus()
+    status.journalled(answer(Reply(text="")))
+    assert (status.last_failure, status.answered) == (None, 1)
+    attempt = Attempt(trial="t", n=1, cls="agent", kind="k", message="m", retriable=False)
+    status.journalled(attempt, score(offline=True))
+    assert status.last_failure is not None
+    assert status.last_failure[1] is attempt
+    assert status.retries == 0, "it is not tried again"
+
+
+def test_a_run_that_has_not_begun_has_counted_nothing() -> None:
+    status = RunStatus()
+    assert (status.retries, status.unasked, status.scoring, status.most, status.dollars) == (0, 0, 0, 0, 0.0)
+    assert (status.past, status.agent, status.judge) == (Spending(), Spending(), Spending())
+    assert (status.notices, status.slowed, status.draining, status.began) == ([], {}, None, None)
+    assert status.conditions["a"].planned is None
+    assert (status.conditions["a"].settled, status.conditions["a"].in_flight) == (0, 0)
+    status.begins(7)
+    assert status.most == 7
+    assert status.began is not None
+    assert 0 <= status.began - status.started <= status.seconds
+
+
+def test_the_limits_of_a_run_are_those_of_its_file() -> None:
+    retry = Retry(max_attempts=4)
+    given = {"max_concurrent": 3, "timeout_seconds": 11.0, "judge_timeout_seconds": 12.0, "retry": retry}
+    alike = Execution(**given, max_failures=5)
+    assert Limits.of(alike, 1000) == Limits(**given, max_failures=5)
+    share = Limits.of(Execution(**given, max_failures=0.25), 8)
+    assert share == Limits(**given, max_failures=2, by_share=True)
 
 
 def test_a_judge_that_does_not_tell_its_cost_leaves_it_unknown_and_an_offline_scorer_does_not() -> None:

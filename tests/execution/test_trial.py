@@ -18,6 +18,7 @@ from karat.execution.retry import AttemptError
 from karat.execution.trial import Job
 from karat.journal import Attempt, ReplyEvent
 from karat.mcp import attempts
+from karat.models.metering import waiting
 from karat.records import (
     Answer,
     Context,
@@ -170,6 +171,20 @@ def test_each_turn_of_a_conversation_has_its_time_in_milliseconds() -> None:
     assert alone.seconds is not None
     total = sum(reply.milliseconds or 0.0 for reply in alone.replies)
     assert alone.seconds * 1000 == pytest.approx(total, abs=0.004)
+
+
+def test_what_karat_makes_an_agent_wait_for_is_no_time_of_any_turn() -> None:
+    async def waits(turn: Turn) -> str:
+        with waiting():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.01)
+        return "a"
+
+    (one,) = Tried(Saying(waits)).run(trial(THREE)).answers
+    times = [reply.milliseconds or 0.0 for reply in one.replies]
+    assert min(times) >= 9, "a wait is taken off the turn that it was in, and no other"
+    assert one.seconds is not None
+    assert one.seconds * 1000 == pytest.approx(sum(times), abs=0.004)
 
 
 def test_an_answer_made_elsewhere_took_as_long_as_it_says_and_else_it_is_not_known() -> None:

@@ -381,7 +381,8 @@ async def _ask(
 ) -> Reply:
     # Waits that karat imposes, for a rate limit or after a refusal, are no latency.
     meter = METER.get()
-    waited = meter.waited if meter is not None else 0.0
+    assert meter is not None, "each call of foreign code has one"
+    waited = meter.waited
     started = monotonic()
     try:
         reply = checked_reply(
@@ -392,9 +393,7 @@ async def _ask(
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
         raise
 
-    seconds = monotonic() - started + waited
-    if meter is not None:
-        seconds -= meter.waited
+    seconds = monotonic() - started - (meter.waited - waited)
     attempt.seconds += seconds
     if (
         len(attempt.job.trial.sample.turns) > 1

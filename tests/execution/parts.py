@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -60,7 +60,7 @@ class Parts:
             limits=self.limits,
             budget=self.budget,
             failures=self.failures,
-            foreign_code=ForeignCode(self.status, redact=self.journal.redact),
+            foreign_code=ForeignCode(self.status, redact=self.journal.redact, grace_seconds=0.01),
             status=self.status,
             draining=self.draining,
         )
@@ -98,6 +98,13 @@ def scorer(score: Callable[..., Any], name: str = "m", **changes: Any) -> Scorer
     info = ScorerInfo(name=name, type="t", scoring=f"digest of {name}", metrics=(Metric(name=name),), offline=offline)
     plugin = type("Plugin", (), {"score": staticmethod(score)})()
     return ScorerInUse(info=info, scorer=plugin, **{"flag": name, **changes})
+
+
+def work_of(changes: Mapping[str, Any] | None = None, **agents: Any) -> Work:
+    """The agents by condition, and nothing to do but what `changes` says."""
+    return Work(
+        **{"trials": iter(()), "pending": iter(()), "broken": {}, "scorers": (), "agents": agents, **(changes or {})}
+    )
 
 
 class Saying:
@@ -146,10 +153,8 @@ class Tried:
         return self
 
     async def _run(self, *jobs: Job | Trial) -> None:
-        given: Any = {"trials": iter(()), "pending": iter(()), "broken": {}, "scorers": (), **self.work}
-        work = Work(agents={"c": self.agent}, **given)
         scoring = Scoring(self.parts.context)
-        trials = TrialRunner(work, scoring, self.parts.context)
+        trials = TrialRunner(work_of(self.work, c=self.agent), scoring, self.parts.context)
         for job in jobs:
             made = job if isinstance(job, Job) else Job(job)
             await trials.run(

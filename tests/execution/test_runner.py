@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.execution.parts import AT_ONCE, Parts, Saying, answer, condition, sample, scorer, trial
+from tests.execution.parts import AT_ONCE, Parts, Saying, answer, condition, sample, scorer, trial, work_of
 
 from karat.errors import AgentFault, InfrastructureFault
 from karat.execution.retry import AttemptError
@@ -28,8 +28,7 @@ def trials(count: int, *conditions: str) -> Iterator[Trial]:
 
 
 def work(**changes: Any) -> Work:
-    given = {"trials": iter(()), "pending": iter(()), "agents": {}, "broken": {}, "scorers": (), **changes}
-    return Work(**given)
+    return work_of(changes)
 
 
 def answered(*scorers: Any, count: int, noted: list[str] | None = None) -> Iterator[PendingScore]:

@@ -170,5 +170,10 @@ def test_a_reply_has_an_end_and_its_calls_are_part_of_it() -> None:
             checked_reply(long)
         assert limit.value.kind == "output_too_long"
     assert f"characters, expected at most {LONGEST_REPLY}" in limit.value.message
+    both = Reply(text="x" * (LONGEST_REPLY - 1), reasoning="y")
+    assert checked_reply(both) == both
+    for fields in ({"reasoning": "yy"}, {"model": "m", "reasoning": "y"}):
+        with pytest.raises(LimitReached, match=f"the reply has {LONGEST_REPLY + 1} characters"):
+            checked_reply(Reply(text="x" * (LONGEST_REPLY - 1), **fields))  # type: ignore[arg-type]
     short = Reply(text="x", dollars=0.5)
     assert checked_reply(short) == short

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.execution.parts import AT_ONCE, Parts, Saying, Tried, answer, condition, sample, scorer, trial
+from tests.execution.parts import AT_ONCE, Parts, Saying, Tried, answer, condition, sample, scorer, trial, work_of
 
 from karat.config import Retry
 from karat.context import Workspace
 from karat.errors import AgentFault, InfrastructureFault, LimitReached
 from karat.execution.retry import AttemptError
-from karat.execution.trial import Job
+from karat.execution.scoring import Scoring
+from karat.execution.trial import Job, TrialRunner
 from karat.journal import Attempt, ReplyEvent
 from karat.mcp import attempts
 from karat.models.metering import waiting
@@ -209,6 +210,41 @@ def test_a_group_has_the_time_of_each_of_its_members(seats: tuple[int | None, ..
     assert done.parts.fields(Failure, "cls", "kind", "message") == [
         ("limit", "timeout", f"no answer within {limit:g} s")
     ]
+
+
+def test_what_an_agent_says_after_its_trial_was_cut_off_is_nobodys_answer() -> None:
+    parts = Parts()
+    said: list[str] = []
+
+    async def stubborn() -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)  # longer than anybody waits for it
+        said.append("late")
+        return "late"
+
+    async def go() -> None:
+        agent = Saying(lambda turn: stubborn())
+        trials = TrialRunner(work_of(c=agent), Scoring(parts.context), parts.context)
+        running = asyncio.create_task(
+            trials.run(Job(trial(THREE)), asked=lambda: None, retry=lambda job, seconds: None)
+        )
+        while not agent.turns:
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert said == []
+        while not said:
+            await asyncio.sleep(0.01)
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert len(agent.turns) == 1
+
+    asyncio.run(go())
+    assert parts.journal.events == []
+    assert parts.status.conditions["c"].in_flight == 0
 
 
 def test_a_reply_that_comes_with_a_fault_is_kept_and_paid_once() -> None:

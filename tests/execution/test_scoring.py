@@ -30,7 +30,7 @@ def scored(what: PendingScore, parts: Parts | None = None, unfinished: dict[str,
 
     async def go() -> None:
         scoring = Scoring(parts.context)
-        await scoring.score(what, unfinished)
+        await scoring.score(what, unfinished or {})
         scoring.close()
 
     asyncio.run(go())
@@ -265,7 +265,7 @@ def test_judges_are_asked_as_many_at_a_time_as_the_run_allows() -> None:
 
     async def go() -> None:
         scoring = Scoring(Parts(max_concurrent=2).context)
-        await asyncio.gather(*(scoring.score(pending(scorer(counting, waits=True))) for _ in range(6)))
+        await asyncio.gather(*(scoring.score(pending(scorer(counting, waits=True)), {}) for _ in range(6)))
 
     asyncio.run(go())
     assert most == 2
@@ -436,7 +436,7 @@ def test_a_scorer_reads_samples_as_the_run_folder_has_them_and_their_names_as_th
         used = scorer(score)
         for given in (secret, secret, other):
             scoring.score_at_once(pending(used, sample=given))
-        await scoring.score(pending(used, sample=secret))
+        await scoring.score(pending(used, sample=secret), {})
 
     asyncio.run(go())
     assert seen == [

@@ -320,12 +320,9 @@ class Budget:
         most_dollars, most_tokens = self._largest[who]
         if dollars is None and usage is None:
             self.dollars += most_dollars
-        else:
-            self.dollars += dollars or 0.0
-
-        if usage is None and dollars is None:
             self.tokens += most_tokens
         else:
+            self.dollars += dollars or 0.0
             self.tokens += tokens_of(usage)
 
         self._note_largest(who, dollars or 0.0, tokens_of(usage))

@@ -198,9 +198,7 @@ class Scoring:
             self._settled(pending, missed=False)
         return left
 
-    async def score(
-        self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None
-    ) -> None:
+    async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished]) -> None:
         """Every scorer's rows in the journal, or why there are none.
 
         `unfinished`: the attempts of `score_at_once`.
@@ -209,11 +207,7 @@ class Scoring:
             pending = self._masked(pending)
         missed = False
         for used in pending.scorers:
-            if unfinished:
-                tried = unfinished.get(used.info.scoring)
-            else:
-                tried = None
-
+            tried = unfinished.get(used.info.scoring)
             scored = await self._score_until_done(used, pending, tried)
             if scored is None:
                 return  # the run is stopping: the next --resume asks the judge again
@@ -421,11 +415,9 @@ class ScorerMemory:
         """The answer that counts, read from the journal; None if `answers` has none."""
         index = self.answers
         if index is None:
-            cell = None
-        else:
-            cell = index.cell(sample, condition, repetition)
-
-        if index is None or cell is None or not index.answered[cell]:
+            return None
+        cell = index.cell(sample, condition, repetition)
+        if cell is None or not index.answered[cell]:
             return None
         (line,) = index.lines([index.answers[cell]])
         return msgspec.json.decode(line, type=Answer)

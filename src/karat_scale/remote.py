@@ -284,7 +284,8 @@ class RemoteTrials:
                     sample=handed.job.trial.sample,
                     scorers=scorers,
                     present=handed.rows,
-                )
+                ),
+                {},
             )
         elif ended.retry is not None:
             attempt, replies, wait = ended.retry

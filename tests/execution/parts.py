@@ -110,6 +110,8 @@ def work_of(changes: Mapping[str, Any] | None = None, **agents: Any) -> Work:
 class Saying:
     """An agent that says, does or raises what it is told to, by the number of the question."""
 
+    recorded_reply = None
+
     def __init__(self, say: Callable[[Any], Any] = lambda turn: "a", **attributes: Any) -> None:
         self.say = say
         self.trials: list[Trial] = []

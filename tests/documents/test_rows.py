@@ -31,10 +31,10 @@ def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text('a,b\n1,"two\nlines"\n\n3,4,5\n6,7\n8,"never closed\n9,10\n')
     rows = read_rows(file)
-    expected = [(2, {"a": "1", "b": "two\nlines"}), (6, {"a": "6", "b": "7"})]
+    expected = [(2, {"a": "1", "b": "two\nlines"}), (6, {"a": "6", "b": "7"}), (8, {"a": "9", "b": "10"})]
     assert [*rows.rows] == [*rows.rows] == expected
-    assert rows.count == 2
-    assert [fault.place for fault in rows.sorted_faults()] == ["line 5", "line 7", "line 8"]
+    assert rows.count == 3
+    assert [fault.place for fault in rows.sorted_faults()] == ["line 5", "line 7"]
 
 
 def test_a_table_in_another_encoding_is_read_like_one_in_utf_8(tmp_path: Path) -> None:
@@ -617,9 +617,26 @@ def test_quotes_inside_cells_that_are_not_doubled_are_text(tmp_path: Path) -> No
     assert not rows.faults
 
 
-def test_every_line_after_one_that_is_no_csv_is_a_fault(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text('id,q\n1,a\n2,"b" ,c"\n3,d\n4,e\n', encoding="utf-8")
-    rows = read_rows(path)
-    assert rows.count == 1
-    assert [fault.place for fault in rows.faults] == ["line 3", "line 4", "line 5"]
+def test_lines_after_one_that_is_no_csv_are_read(tmp_path: Path) -> None:
+    rows, _, faults = read(tmp_path, "t.csv", 'id,q\n1,a\n2,"b" ,c"\n3,d\n4,"e" ,f"\n5,g\n')
+    assert rows == [(2, {"id": "1", "q": "a"}), (4, {"id": "3", "q": "d"}), (6, {"id": "5", "q": "g"})]
+    assert [fault.partition(":")[0] for fault in faults] == ["line 3", "line 5"]
+    of_header = 'id,"q" ,c"\n1,a\n2,b\n'
+    assert read(tmp_path, "t.csv", of_header)[2][1:] == [
+        "line 2: is not read, since line 1 is not CSV",
+        "line 3: is not read, since line 1 is not CSV",
+    ]
+
+
+def test_lines_that_lack_the_same_last_cells_are_rows(tmp_path: Path) -> None:
+    rows, notes, faults = read(tmp_path, "t.csv", "a,b,c\n1,2\n3,4,5\n6,7\n")
+    assert [[*row.values()] for _, row in rows] == [["1", "2", ""], ["3", "4", "5"], ["6", "7", ""]]
+    assert (notes, faults) == (["2 lines end before c, which is empty there"], [])
+    _, notes, faults = read(tmp_path, "t.csv", "a,b,c,d\n1,2\n3,4,5\n6,7,8,9\n")
+    assert len(faults) == 2 and not notes, "lines that end in different places are damaged"
+
+
+def test_a_comment_that_repeats_the_header_is_above_it(tmp_path: Path) -> None:
+    rows, notes, _ = read(tmp_path, "t.csv", "# Columns: a, b\na,b\n1,2\n")
+    assert rows == [(3, {"a": "1", "b": "2"})]
+    assert notes == ["left out above the header: # Columns: a,  b"]

@@ -31,6 +31,8 @@ def test_equal_elements_are_rows(tmp_path):
         ("<a><b>x</b></a>", {"b": ["x"]}),
         ("<a><b i='1'>x</b><b i='2'/></a>", {"b": [{"i": "1", "text": "x"}, {"i": "2"}]}),
         ("<a><b><c>x</c><c>y</c></b></a>", {"b": [{"c": ["x", "y"]}]}),
+        ("<a><b><c i='1'>x</c><c>y</c></b></a>", {"b": [{"c": [{"i": "1", "text": "x"}, "y"]}]}),
+        ("<a><b><c i='1'/><c i='2'/></b></a>", {"b": [{"i": "1"}, {"i": "2"}]}),
         ("<a><b>Is it <i>so</i> now?</b></a>", {"b": ["Is it so now?"]}),
         ("<a xmlns='http://x'><b>x</b></a>", {"b": ["x"]}),
         ("<a>x</a>", "x"),

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from io import BytesIO, TextIOWrapper
-from itertools import compress, islice
+from itertools import compress, islice, pairwise
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -30,6 +30,8 @@ _STRAY_QUOTE = re.compile(
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 LONGEST_LINE = 64 << 20  # bytes, of JSON Lines and of CSV
 NO_TEXT = "is not a text file"
+_MOST_BAD_LINES = 100
+"""Lines that are no CSV; after more of them, the rest of a file is not read."""
 
 
 def delimiter_of(header: str) -> str:
@@ -115,6 +117,32 @@ def _with_doubled_quotes(cells: CsvCells) -> bytes | None:
     return data
 
 
+def _without_bad_lines(cells: CsvCells) -> tuple[bytes, dict[int, str]]:
+    """The file with empty lines in place of those that are no CSV, and what is wrong with these;
+    without the rest of the file if the header is one of them, or there are too many.
+    """
+    lines = cells.data.splitlines(keepends=True)
+    wrong: dict[int, str] = {}
+    while True:
+        try:
+            for _ in cells:
+                pass
+        except csv.Error as error:
+            begins = cells.begins
+            wrong[begins] = (
+                f"is not CSV: {error}; put text with quotes or commas in double quotes, and double "
+                "quotes inside it twice"
+            )
+            if begins == 1 or len(wrong) > _MOST_BAD_LINES:
+                for line in range(begins + 1, 1 + len(lines)):
+                    wrong[line] = f"is not read, since line {begins} is not CSV"
+                return b"".join(lines[: begins - 1]), wrong
+            lines[begins - 1] = b"\n"
+            cells = CsvCells(b"".join(lines), cells.encoding, cells.delimiter)
+        else:
+            return cells.data, wrong
+
+
 def _noted(reader: Any, ends: list[int]) -> Iterator[list[str]]:
     """The rows of a reader. `ends`: gets the line on which each ends."""
     for cells in reader:
@@ -136,13 +164,15 @@ class CsvRows:
         count: int,
         lines: range,
         unfit: frozenset[int],
+        may_be_short: bool,
         notes: Sequence[str],
     ) -> None:
-        """`lines`: on which rows begin. `unfit`: those of rows that are left out. `notes`: what
-        was not plain about the file.
+        """`lines`: on which rows begin. `unfit`: those of rows that are left out. `may_be_short`:
+        whether some lack their last cells. `notes`: what was not plain about the file.
         """
         self._cells, self.header, self.count, self.notes = cells, header, count, notes
         self._lines, self._unfit = lines, unfit
+        self._may_be_short = may_be_short
         self._kept: Sequence[Batch] | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
@@ -171,6 +201,10 @@ class CsvRows:
                 lines, rows = [*compress(lines, fit)], [*compress(rows, fit)]
 
             if lines:
+                if self._may_be_short:
+                    for row in rows:
+                        row.extend([""] * (len(self.header) - len(row)))
+
                 if len(self.header) == 1:
                     joined = [*map(self._cells.delimiter.join, rows)]
                     columns: dict[str, Sequence[str]] = {self.header[0]: joined}
@@ -210,7 +244,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     try:
         for numbers, table in cells:
             scan.add(numbers, table)
-    except csv.Error as error:
+    except csv.Error:
         repaired = _with_doubled_quotes(cells)
         if repaired is not None:
             del rows.faults[:], rows.notes[notes:]
@@ -221,13 +255,15 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             )
             return
 
-        remedy = (
-            "put text with quotes or commas in double quotes, and double quotes inside it twice"
-        )
-        rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
-        for line in range(cells.begins + 1, 1 + len(data.splitlines())):
-            rows.fault(line, f"is not read, since line {cells.begins} is not CSV")
+        mended, wrong = _without_bad_lines(cells)
+        del rows.notes[notes:], rows.faults[:]
+        rows.count = rows.unread = 0
+        for line, message in wrong.items():
+            rows.fault(line, message)
+        read_csv(rows, path, mended, delimiter)
+        return
 
+    scan.take_short_lines()
     if scan.blanks:
         rows.notes.append(f"{plural(scan.blanks, 'line')} left out in which every cell is empty")
     if scan.headers:
@@ -238,6 +274,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         count=rows.count,
         lines=range(scan.first_line, scan.last_line + 1),
         unfit=frozenset(scan.unfit),
+        may_be_short=bool(scan.short),
         notes=rows.notes[notes:],
     )
     rows.rows, rows.columns = read, scan.header
@@ -255,6 +292,7 @@ class _Scan:
         self.blanks = 0  # lines of empty cells, as between the parts of a table
         self.first_line, self.last_line = 0, -1  # of rows
         self.unfit: list[int] = []  # lines that are no row
+        self.short: dict[int, int] = {}  # lines that end early → how many cells they have
 
     def add(self, numbers: Sequence[int], table: Sequence[list[str]]) -> None:
         """Counts rows, and notes faults of lines that are none."""
@@ -290,10 +328,30 @@ class _Scan:
                 self.unfit.append(number)
             elif len(row) == width or width == 1:
                 rows.count += 1
+            elif 1 < len(row) < width:
+                self.short[number] = len(row)
+                rows.count += 1
             else:
-                found = f"has {plural(len(row), 'cell')}, the header has {width}"
-                rows.fault(number, f"{found}; put text with commas in quotes")
-                self.unfit.append(number)
+                self._leave_out(number, len(row))
+
+    def take_short_lines(self) -> None:
+        """Reads lines without the last cells as rows if several lack the same ones; says so."""
+        sizes = {*self.short.values()}
+        alike = len(self.short) > 1 and len(sizes) == 1
+        if alike and 2 * min(sizes) >= len(self.header):
+            lacking = some_of(self.header[min(sizes) :])
+            lines = plural(len(self.short), "line ends", "lines end")
+            self._rows.notes.append(f"{lines} before {lacking}, which is empty there")
+            return
+
+        for number, size in self.short.items():
+            self._rows.count -= 1
+            self._leave_out(number, size)
+
+    def _leave_out(self, number: int, size: int) -> None:
+        found = f"has {plural(size, 'cell')}, the header has {len(self.header)}"
+        self._rows.fault(number, f"{found}; put text with commas in quotes")
+        self.unfit.append(number)
 
     def _leave_out_columns(self, table: Sequence[list[str]]) -> None:
         """Leaves the last columns out if every row ends before them; says so."""
@@ -364,13 +422,14 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
     None if all of the first ones do.
     """
     found: list[Sequence[object]] = []
-    for cells in islice(lines, _MOST_TITLES):
+    for cells, following in pairwise([*islice(lines, _MOST_TITLES + 1), ()]):
         filled = []
         for cell in cells:
             if cell is not None and cell != "":
                 filled.append(cell)
 
-        comment = len(filled) == 1 and str(filled[0]).startswith("#")
+        of_header = [str(cell).strip() for cell in cells[1:]] == [*map(str, following[1:])]
+        comment = str(cells[0]).startswith("#") and (len(filled) == 1 or of_header)
         if not comment and (len(cells) < 3 or len(filled) > 1):
             return found
         found.append(cells)

@@ -85,6 +85,8 @@ def read_workbook(
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 # zipfile never reads more of a member than its declared size.
                 size = sum(member.file_size for member in archive.infolist())
+                if any(name.endswith(".iwa") for name in archive.namelist()):
+                    raise _bad(path, "file", "is an Apple Numbers document: export it as CSV")
 
             if (wrong := unpacks_too_large(size, len(data))) is not None:
                 raise _bad(path, "file", wrong)

@@ -33,7 +33,15 @@ def read_xml(text: str) -> Any:
     value = _value(root, depth=1)
     if not isinstance(value, dict):
         return value
-    return {tag: part if isinstance(part, list) else [part] for tag, part in value.items()}
+    lists = {}
+    for tag, part in value.items():
+        inner = [*part.values()] if isinstance(part, dict) else []
+        lists[tag] = part if isinstance(part, list) else [part]
+        if len(inner) == 1 and isinstance(inner[0], list):
+            rows = all(isinstance(below, dict) for below in inner[0])
+            lists[tag] = inner[0] if rows else [part]  # `<questions><question id="1">`
+
+    return lists
 
 
 def _value(element: ElementTree.Element, depth: int) -> Any:

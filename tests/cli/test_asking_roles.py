@@ -45,6 +45,18 @@ def test_the_roles_are_written_below_the_dataset_and_the_rest_stays(tmp_path: Pa
     assert file.stat().st_mode & 0o777 == 0o640
 
 
+def test_settings_of_a_reading_are_written_with_its_roles(tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    for before in ("dataset: q.json\n", "dataset: {path: q.json}\n", "dataset:\n  path: q.json\n  seed: 3\n"):
+        file.write_text(before)
+        assert write_roles(file, f"{ROLES}\nseveral: all\nskip: unreadable")
+        written = parse(file.read_bytes()).root
+        assert written is not None
+        dataset = plain(written)["dataset"]
+        assert (dataset["path"], dataset["several"], dataset["skip"]) == ("q.json", "all", "unreadable")
+        assert dataset["roles"]["golden"] == "ground_truth"
+
+
 @pytest.mark.parametrize(
     "name", ["a: b", "x}, agent: {type: command", "y\nagent: {type: command}", "null", "7", 'q"', "é?"]
 )

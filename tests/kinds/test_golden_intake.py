@@ -54,9 +54,33 @@ def test_what_a_column_of_documents_holds_is_said_where_it_is_offered(tmp_path):
     rows = table(question=ASKED, expected_docs=[["a.pdf", "b.pdf"], ["c.pdf"], ["d.pdf"], []])
     said = refused(written(tmp_path, rows))
     assert (
-        "golden: expected_docs, criterion: null}  # documents to retrieve: no answer is equal to their names; a list: "
-        "add `several: any` or `several: all`; empty in 1 of 4 rows: add `empty: declines`"
+        "golden: expected_docs, criterion: null}  # documents to retrieve: no answer is equal to their names\n"
+        "     several: all  # or `any`, if one entry of the list is enough\n"
+        "     skip: unreadable  # 'expected_docs' is empty in 1 of 4 rows; or `empty: declines`"
     ) in said
+
+
+@pytest.mark.parametrize("mark", [{"answerable": False}, {"should_refuse": "yes"}])
+def test_rows_that_are_marked_to_be_declined_are_asked_about(tmp_path, mark):
+    (name,) = mark
+    others = {name: "no" if mark[name] == "yes" else True}
+    marks = [{"question": question, **(mark if place == 3 else others)} for place, question in enumerate(ASKED)]
+    path = written(tmp_path, [{**row, "answer": text} for row, text in zip(marks, SAID, strict=True)])
+    assert f"dataset.empty: '{name}' marks 1 item as having no answer" in refused(path)
+    assert turns(load(path, empty="missing")) == [*zip(ASKED, SAID, strict=True)]
+    assert turns(load(path, empty="declines"))[2:] == [(ASKED[2], SAID[2]), (ASKED[3], DECLINES)]
+
+    path = written(tmp_path, [{**row, "must_mention": ["Ann"]} for row in marks[:3]] + marks[3:])
+    assert f"'{name}' marks 1 item as having no answer" in refused(path)
+    texts = [[rule.text for rule in sample.criteria] for sample in load(path, empty="declines").samples]
+    assert texts == [["Ann"], ["Ann"], ["Ann"], [DECLINES]]
+
+
+def test_what_a_list_of_golden_answers_means_is_asked_with_what_was_read(tmp_path):
+    rows = table(question=ASKED, expected_answer=[["a", "b"]] * 4, must_mention=[["c"]] * 4)
+    said = refused(written(tmp_path, rows))
+    assert "'expected_answer' is a list: is any of it right, or must all be there?" in said
+    assert "read: roles: {question: question, golden: expected_answer, criterion: must_mention}" in said
 
 
 def test_an_id_that_repeats_may_be_the_document_that_must_be_found(tmp_path):

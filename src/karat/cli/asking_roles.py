@@ -48,7 +48,8 @@ def with_roles_asked(file: Path, act: Callable[[], Exit]) -> Exit:
 
 
 def write_roles(file: Path, roles: str) -> bool:
-    """Writes `roles: {…}` below `dataset` of an experiment file; the rest stays as it is.
+    """Writes `roles: {…}`, and perhaps further lines with settings, below `dataset` of an
+    experiment file; the rest stays as it is.
 
     False, and nothing written, if the file does not say so plainly where its dataset is.
     """
@@ -78,20 +79,22 @@ def _with_roles(lines: list[str], dataset: Node, roles: str) -> list[str] | None
     assert dataset.line is not None
     place = dataset.line - 1
     line = lines[place]
+    in_one_line = roles.replace("\n", ", ")
     if isinstance(dataset.value, str):
         plain = re.fullmatch(r"(\s*dataset\s*:\s*)(\S+)(\s*)", line)
         if plain is None:
             return None
-        lines[place] = f"{plain[1]}{{path: {plain[2]}, {roles}}}{plain[3]}"
+        lines[place] = f"{plain[1]}{{path: {plain[2]}, {in_one_line}}}{plain[3]}"
         return lines
 
     flow = re.fullmatch(r"(\s*dataset\s*:\s*\{.*)(\}\s*(?:#.*)?)", line, re.DOTALL)
     if flow is not None:
-        lines[place] = f"{flow[1]}, {roles}{flow[2]}"
+        lines[place] = f"{flow[1]}, {in_one_line}{flow[2]}"
         return lines
 
     path = dataset.get("path")
     if path is None or not path.line or not path.column:
         return None
-    lines.insert(path.line, f"{' ' * (path.column - 1)}{roles}\n")
+    margin = " " * (path.column - 1)
+    lines[path.line : path.line] = [f"{margin}{setting}\n" for setting in roles.split("\n")]
     return lines

@@ -56,14 +56,24 @@ def unanswerable(rows: Rows, path: str) -> tuple[str, set[int]] | None:
         if not is_empty(cell(row, path)):
             continue
         for name, value in row.items():
-            said = str(value).strip().casefold()
-            has_none = joined(name) in _HAS_NONE and said in _YES
-            if has_none or (joined(name) in _HAS_AN_ANSWER and said in _NO):
+            if says_unanswerable(name, value):
                 marked.setdefault(name, set()).add(number)
 
     if not marked:
         return None
     return max(marked.items(), key=lambda found: len(found[1]))
+
+
+def says_unanswerable(name: str, value: object) -> bool:
+    """Whether a cell says that its row has no answer.
+
+    >>> says_unanswerable("answerable", False), says_unanswerable("should_refuse", "no")
+    (True, False)
+    """
+    said = str(value).strip().casefold()
+    if joined(name) in _HAS_NONE:
+        return said in _YES
+    return joined(name) in _HAS_AN_ANSWER and said in _NO
 
 
 def _shared_value(empty: list[Row], filled: list[Row]) -> str:

@@ -77,9 +77,10 @@ class Golden(Kind):
         choices_from: Literal[0, 1] | None = None
         # what a list of golden answers means; null: as its name says (`answers`: any of them)
         several: Literal["any", "all"] | None = None
-        # what an empty cell means: declines: where there is no golden answer, it is right to
-        # decline; no_tool: where no tool is expected, none may be called; null: it is missing
-        empty: Literal["declines", "no_tool"] | None = None
+        # what an empty cell means: declines: where there is no golden answer, or a column such as
+        # `answerable` says so, it is right to decline; no_tool: where no tool is expected, none may
+        # be called; missing or null: it is missing
+        empty: Literal["declines", "no_tool", "missing"] | None = None
         # the column with the sample's id; null: the position in the file, from 0, as text
         id_key: Key | None = None
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one

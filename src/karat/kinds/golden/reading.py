@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from pathlib import PurePath
@@ -15,26 +14,34 @@ from karat.documents.answers import hint
 from karat.documents.batches import Table
 from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
+from karat.documents.emptiness import says_unanswerable
 from karat.documents.names import (
     Meaning,
     Role,
     last_part,
     meanings,
     names_documents,
-    roles_of,
     with_role,
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
-from karat.documents.sentences import holds_code
 from karat.documents.synonyms import as_one
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import plural, some_of, text_of
 from karat.kinds.golden import criteria
-from karat.kinds.golden.other_files import graded_documents, no_questions, placeholder
+from karat.kinds.golden.offers import (
+    ASKED,
+    OF_A_LOG,
+    documents_in,
+    in_yaml,
+    parts_in,
+    setting_lines,
+    undecided_fault,
+)
+from karat.kinds.golden.other_files import no_questions, placeholder
 from karat.layouts import laid_out, unasked
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
@@ -69,6 +76,8 @@ _OPTION = {
 
 class RowReader:
     """Reads the rows of one file. `faults`: those of the whole file, with which no row is read."""
+
+    _unanswerable: Sequence[str] = ()  # columns that say where it is right to decline
 
     def __init__(
         self,
@@ -240,7 +249,7 @@ class RowReader:
             self.faults.append(Fault(place="file", message=held))
             return
 
-        documents = _documents_in(self._columns)
+        documents = documents_in(self._columns)
         columns = columns_of(self._first, documents)
         offers = [*undecided.readings]
         expects = False  # a criterion, or a golden answer that is no class of the question
@@ -283,11 +292,13 @@ class RowReader:
         answered = any("answer" in reading.roles for reading in readings)
         chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
         if answered or any(2 * column.messages > column.filled for column in chats):
-            fault = Fault(place=fault.place, message=f"{fault.message}\n  {_OF_A_LOG}")
+            fault = Fault(place=fault.place, message=f"{fault.message}\n  {OF_A_LOG}")
         if other is not None:
             fault = Fault(place=fault.place, message=f"{fault.message}\n  the file {other}")
         self.faults.append(fault)
-        self.readings = tuple(roles_text(reading) for reading in readings)
+        for reading in readings:
+            settings = {line.partition("  #")[0]: None for line in setting_lines(reading, columns)}
+            self.readings += ("\n".join(settings),)
 
     def _readable(self, columns: Iterable[str], *, asked: bool = False) -> list[str]:
         """The columns whose cells can be read as criteria in most rows that have one; objects
@@ -338,6 +349,37 @@ class RowReader:
 
         return []
 
+    def _marks_of_none(self) -> list[str]:
+        """The columns that mark rows as having no answer, in which it is right to decline. A fault
+        if the user has not said so and these rows have something else to score, or nothing.
+        """
+        marks: dict[str, list[Row]] = {}
+        for row in self._first:
+            for path, value in row.items():
+                if path not in self._criteria and says_unanswerable(path, value):
+                    marks.setdefault(path, []).append(row)
+
+        if self._options.empty is not None:
+            return [*marks] if self._options.empty == "declines" else []
+        golden = self._golden
+        for path, rows in marks.items():
+            lacking = golden is not None and any(is_empty(cell(row, golden)) for row in rows)
+            if lacking or len(rows) == len(self._first) or (golden is None and not self._criteria):
+                continue
+            held = f"'{golden or self._criteria[0]}'"
+            count = plural(len(rows), self.rows.unit)
+            self.faults.append(
+                Fault(
+                    place="dataset.empty",
+                    message=f"'{path}' marks {count} as having no answer: is it right to decline "
+                    f"there? Write `empty: declines` below `dataset`; or `empty: missing`, if what "
+                    f"{held} holds is all that counts",
+                )
+            )
+            break
+
+        return []
+
     def _type_of(self, column: str) -> str:
         """The type of a text in a column of criteria."""
         return criteria.type_of(column, (cell(row, column) for row in self._first))
@@ -345,7 +387,7 @@ class RowReader:
     def _unread(self, reading: Reading) -> int:
         """How many of the first rows could not be read with these roles."""
         roles = {}
-        for role in _ASKED:
+        for role in ASKED:
             paths = reading.roles.get(role, ())
             if paths or role == "golden":
                 roles[role] = [*paths] or None
@@ -426,6 +468,8 @@ class RowReader:
 
     def _decide_values(self) -> None:
         """Faults where the values leave open what is right: the base of indexes, any or all."""
+        if self._needs_golden:
+            self._unanswerable = self._marks_of_none()
         if self._golden is None or self._golden in self._question:
             return
         golden = self._golden
@@ -457,7 +501,7 @@ class RowReader:
                     place="dataset.answer_key",
                     message=f"'{golden}' has lists inside a list, which no text equals: if one of "
                     f"the inner ones suffices, write `roles: {{golden: null, criterion: "
-                    f"{_in_yaml(golden)}}}`",
+                    f"{in_yaml(golden)}}}`",
                 )
             )
         elif (
@@ -471,22 +515,23 @@ class RowReader:
             column = self._columns.get(golden)
             parts = ""
             if column is not None and self._mark is None:
-                parts = _parts_in(column)
+                parts = parts_in(column)
             self.faults.append(
                 Fault(
                     place="dataset.several",
                     message=f"'{golden}' is a list: is any of it right, or must all be there? "
                     f"Write `several: any` or `several: all` below `dataset`{parts}"
-                    f"{expects_nothing}",
+                    f"{expects_nothing}{self._read_so_far()}",
                 )
             )
         elif empty and self._options.several == "all":
             self.notes.append(f"{empty}: nothing is expected there, as `{cells.NOTHING}` says")
 
         if self._options.empty == "declines":
+            marked = "".join(f", and where '{mark}' says so" for mark in self._unanswerable)
             self.notes.append(
-                f"where '{golden}' is empty, it is right to decline: a judge can tell, and no "
-                "comparison of texts"
+                f"where '{golden}' is empty{marked}, it is right to decline: a judge can tell, and "
+                "no comparison of texts"
             )
 
         column = self._columns.get(golden)
@@ -507,6 +552,13 @@ class RowReader:
             if fields:
                 message += f", e.g. `answer_key: {fields[0]}` (it has: {some_of(fields, most=8)})"
             self.faults.append(Fault(place="dataset.answer_key", message=message))
+
+    def _read_so_far(self) -> str:
+        """The roles of the columns, in lines below a question on one of them."""
+        roles = {**self.reading.roles, "criterion": tuple(self._criteria)}
+        undecided = Undecided(asked="", readings=(Reading(roles=roles),))
+        first, *_ = setting_lines(undecided.readings[0], self._columns)
+        return "\n".join([f"\n  read: {first}", *examples(undecided, self._columns)])
 
     def _mark_between(self, golden: str) -> str | None:
         """What parts the golden answers in one text from each other, such as a comma; None: a text
@@ -598,20 +650,12 @@ class RowReader:
             name = str(position)
             if self._id is not None:
                 value = cell(row, self._id)
-                if isinstance(value, str) and value.strip():
-                    name = value
-                elif isinstance(value, int) and not isinstance(value, bool):
-                    name = str(value)
-                else:
-                    if is_empty(value):
-                        self._missing(row, self._id, "id", wrong)
-                    else:
-                        shown = msgspec.json.encode(value).decode()
-                        wrong.append(
-                            f"'{self._id}' must be a text or a whole number, got {shown:.40}"
-                        )
-
-                    name = ""
+                name = str(value)
+                if is_empty(value):
+                    self._missing(row, self._id, "id", wrong)
+                elif isinstance(value, bool) or not isinstance(value, (str, int)):
+                    shown = msgspec.json.encode(value).decode()
+                    wrong.append(f"'{self._id}' must be a text or a whole number, got {shown:.40}")
 
             given: Options | None = None
             if self._choices or self._distractors:
@@ -626,13 +670,18 @@ class RowReader:
                 if path in self._no_tool and is_empty(cell(row, path)):
                     stated += (criteria.NO_TOOL,)
 
+            declines = any(says_unanswerable(mark, row.get(mark)) for mark in self._unanswerable)
+            if declines and self._golden is None:
+                stated += (Criterion(text=DECLINES),)
             golden: str | None = None
             detail: JsonObject = {}
             if self._golden is not None:
                 golden = row.get(self._golden)
                 alone = apart and self._aliases is None and self._mark is None
                 plain = alone and isinstance(golden, str) and PLAIN(golden)
-                if given is not None or not plain:
+                if declines:
+                    golden = DECLINES
+                elif given is not None or not plain:
                     golden, detail = self._golden_of(row, self._golden, given, wrong)
 
             if wrong or question is None:
@@ -782,37 +831,6 @@ class RowReader:
         )
 
 
-def _documents_in(columns: Mapping[str, Column]) -> list[str]:
-    """The paths of documents in lists of objects without a grade: `relevant[].path`."""
-    found = []
-    for path, column in columns.items():
-        listed = column.example
-        if not isinstance(listed, list) or column.messages or graded_documents(column):
-            continue
-        roles = roles_of(path)
-        if isinstance(listed[0], Mapping) and not roles & {"context", "tools", "messages"}:
-            for key in listed[0]:
-                if names_documents(key):
-                    found.append(f"{path}[].{key}")
-
-    return found
-
-
-def _parts_in(golden: Column) -> str:
-    """What to name instead of a list of objects, in words: a part of them."""
-    listed = golden.example
-    if not isinstance(listed, list) or not listed or not isinstance(listed[0], Mapping):
-        return ""
-    if cells.text_key(listed[0]) is not None:
-        return ""
-    paths = [f"{golden.path}[].{key}" for key in listed[0]]
-    return (
-        f", or name a part of its objects: `golden: {_in_yaml(paths[0])}` (there are "
-        f"{some_of(paths)}); or, "
-        f"to judge by them as they are, `criterion: {golden.path}`"
-    )
-
-
 def _has_lists(value: object) -> bool:
     """Whether a list has lists of several texts in it."""
     if not isinstance(value, list):
@@ -870,130 +888,3 @@ def _named(options: GoldenKind.Options) -> dict[Role, tuple[str, ...]]:
     if options.criteria_key is not None:
         named["criterion"] = tuple(options.criteria_key)
     return named
-
-
-def undecided_fault(
-    undecided: Undecided, columns: Mapping[str, Column], notes: Iterable[str] = ()
-) -> Fault:
-    """The one question that a file leaves open, with complete readings to choose from; `notes`:
-    how its rows were found.
-    """
-    lines = [f"{undecided.asked} is not certain"]
-    if undecided.readings:
-        lines[0] += "; write one of these into the experiment file, below `dataset`:"
-    else:
-        lines[0] += "; write it into the experiment file, below `dataset`:"
-
-    for number, reading in enumerate(undecided.readings, start=1):
-        lines.append(f"  {number}) {roles_text(reading)}")
-        golden = reading.one("golden")
-        if len(reading.roles.get("golden", ())) > 1:
-            lines[-1] += "  # golden: one object of these columns, as JSON"
-        elif golden is None and reading.roles.get("criterion"):
-            lines[-1] += "  # judged by the criterion alone"
-        elif golden is None:
-            lines[-1] += "  # nothing to compare answers with"
-        elif golden in reading.roles.get("question", ()):
-            lines[-1] += "  # golden: the last reply"
-        else:
-            remarks = _remarks(columns[golden])
-            if remarks:
-                lines[-1] += f"  # {'; '.join(remarks)}"
-
-    for path, column in columns.items():
-        keys = graded_documents(column)
-        if keys:
-            lines.append(
-                f"  '{path}' holds documents with their relevance ({', '.join(keys)}): they are "
-                "for retrieval, and karat compares no answer with them"
-            )
-
-        if "." not in path and column.filled and holds_code(column):
-            lines.append(f"  '{path}' holds conditions in code, which karat does not evaluate")
-
-    asked = [path for one in undecided.readings for path in one.roles.get("question", ())[:1]]
-    for path in dict.fromkeys(asked):
-        lacking = columns[path].rows - columns[path].filled
-        if 0 < 2 * lacking < columns[path].rows:
-            of = plural(columns[path].rows, "row")
-            lines.append(
-                f"  '{path}' is empty in {lacking} of {of}: as question, add `skip: unreadable`"
-            )
-
-    empty = []
-    for path, column in columns.items():
-        roles = roles_of(path)
-        if 2 * column.filled < column.rows and roles & {"question", "golden"}:
-            empty.append(f"'{path}'")
-
-    if empty and not undecided.readings:
-        are = "is" if len(empty) == 1 else "are"
-        lines.insert(1, f"  {' and '.join(empty[:4])} {are} empty in most rows")
-
-    top = [column for path, column in columns.items() if "." not in path]
-    numbers = sum(column.is_numeric for column in top if column.filled)
-    if not undecided.readings and 2 * numbers > len(top):
-        lines.append(
-            f"  no column looks like a question: {numbers} of {len(top)} hold numbers, or yes and "
-            f"no; if several make one together, name them as a list: question: […, …]"
-        )
-
-    listed = some_of([path for path in columns if "." not in path], most=12) or "none"
-    lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
-    lines.append(
-        "  (a role takes a column, a path inside one, several as [a, b], or null; further roles: "
-        "criterion, context, choices, id)"
-    )
-    lines += examples(undecided, columns)
-    lines += [f"  read: {note}" for note in notes]
-    return Fault(place="dataset.roles", message="\n".join(lines))
-
-
-def _remarks(golden: Column) -> list[str]:
-    """What must be known of a column before it is taken as golden answer."""
-    found = []
-    if names_documents(golden.path):
-        found.append("documents to retrieve: no answer is equal to their names")
-    if golden.lists and not cells.means_any(golden.path):
-        found.append("a list: add `several: any` or `several: all`")
-    empty = golden.rows - golden.filled
-    if "." not in golden.path and 0 < 2 * empty < golden.rows:
-        found.append(
-            f"empty in {empty} of {plural(golden.rows, 'row')}: add `empty: declines` if it is "
-            "right to decline there, else `skip: unreadable`"
-        )
-
-    return found
-
-
-_OF_A_LOG = (
-    "if an agent gave these answers, they are not what is right: `karat import csv FILE` reads "
-    "answers in rows, `karat import chats FILE` a log"
-)
-_ASKED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
-
-
-def roles_text(reading: Reading) -> str:
-    """The roles that a reading decides, as a line of an experiment file."""
-    parts = []
-    for role in _ASKED:
-        paths = reading.roles.get(role, ())
-        if not paths and (role == "golden" or role in reading.roles):
-            parts.append(f"{role}: null")
-        elif len(paths) == 1:
-            parts.append(f"{role}: {_in_yaml(paths[0])}")
-        elif paths:
-            parts.append(f"{role}: [{', '.join(map(_in_yaml, paths))}]")
-
-    return f"roles: {{{', '.join(parts)}}}"
-
-
-_PLAIN = re.compile(r"[^\W\d][\w.-]*(?: [\w.-]+)*")
-_OTHER_THAN_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-
-
-def _in_yaml(name: str) -> str:
-    """A column's name as a text in YAML: the line is written into experiment files."""
-    if _PLAIN.fullmatch(name) and name.lower() not in _OTHER_THAN_TEXT:
-        return name
-    return msgspec.json.encode(name).decode()

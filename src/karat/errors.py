@@ -201,10 +201,12 @@ class BadDataset(_FaultList):
     """The dataset cannot be used as it is.
 
     `readings`: what its columns can mean, each as a line below `dataset`; empty: that is certain.
+    `parts`: the sheets or lists of which one must be named; empty: that is not what is wrong.
     """
 
     slug: ClassVar[str] = "bad-dataset"
     readings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 class BadRubric(_FaultList):

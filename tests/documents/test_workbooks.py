@@ -279,7 +279,6 @@ def test_empty_sheets_and_those_without_questions_are_no_choice(tmp_path):
     [
         ([HEADER], "file: holds no sample; it needs at least one"),
         ([], "file: holds no sample; it needs at least one"),
-        ([["a", "b", "a"], [1, 2, 3]], "row 1: the column 'a' appears twice; rename one"),
         ([["a", None], [1, 2]], "row 2: has '2' in a column without a name; name the column in the first row"),
         ([["a"], [1, "x"]], "row 2: has 'x' in a column without a name; name the column in the first row"),
         ([["a"], ["#DIV/0!"]], "row 2: 'a' is #DIV/0!: correct the formula, or empty the cell"),

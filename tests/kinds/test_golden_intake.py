@@ -496,3 +496,17 @@ def test_each_phrase_of_an_intent_is_a_question(tmp_path):
 def test_lists_without_an_intent_are_asked_together(tmp_path):
     rows = [{"questions": row["examples"], "answer": row["answer"]} for row in INTENTS]
     assert len(load(written(tmp_path, rows)).samples) == 2
+
+
+def test_lists_are_looked_into_before_one_must_be_named(tmp_path):
+    questions = table(question=ASKED, answer=SAID)
+    data = [{"amount": 3 * place, "sort": "ab"[place % 2]} for place in range(4)]
+    path = written(tmp_path, {"first": data, "second": data})
+    assert "file: 'first' holds a table of data, it seems, and no questions" in refused(path)
+    path = written(tmp_path, {"first": questions, "second": [*questions, *questions[:1]]})
+    said = refused(path)
+    assert "must name one of the file's lists: first, second" in said
+    assert "'first' has 4 questions\n  'second' has 5 questions" in said
+    open_ones = [{"question": row["question"], "note": row["answer"]} for row in questions]
+    said = refused(written(tmp_path, {"first": open_ones, "second": open_ones}))
+    assert "of 'first': dataset.roles: what the columns hold is not certain" in said

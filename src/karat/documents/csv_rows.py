@@ -240,7 +240,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         delimiter = delimiter_of(BytesIO(data).readline().decode(encoding))
     csv.field_size_limit(LONGEST_LINE)
     cells = CsvCells(data, encoding, delimiter)
-    scan = _Scan(rows, path)
+    scan = _Scan(rows)
     try:
         for numbers, table in cells:
             scan.add(numbers, table)
@@ -285,8 +285,8 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
 class _Scan:
     """Which lines of a CSV file are its header and its rows."""
 
-    def __init__(self, rows: Rows, path: Path) -> None:
-        self._rows, self._path = rows, path
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
         self.header: list[str] = []
         self.headers = 0  # the same line again, as where files were put together
         self.blanks = 0  # lines of empty cells, as between the parts of a table
@@ -382,7 +382,7 @@ class _Scan:
             self._rows.notes.append(f"line {start + 1} is a row: columns are called {first}")
             return start
 
-        self.header = header_names(self._path, table[start], place=f"line {start + 1}")
+        self.header = header_names(self._rows, table[start])
         return start + 1
 
 
@@ -448,12 +448,19 @@ def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
     return [f"left out above the header: {some_of(texts)}"] if texts else []
 
 
-def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
-    """The names of the columns, else their numbers. Raises BadDataset if one appears twice."""
-    header = [cell.strip() or f"{NO_NAME}{place}" for place, cell in enumerate(cells, start=1)]
-    for cell in header:
-        if header.count(cell) > 1:
-            raise bad(path, place, f"the column '{cell}' appears twice; rename one")
+def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:
+    """The names of the columns, else their numbers; a name that stands again gets one, too, and is
+    noted.
+    """
+    header: list[str] = []
+    for place, cell in enumerate(cells, start=1):
+        name = cell.strip() or f"{NO_NAME}{place}"
+        again = name
+        while name in header:
+            name = f"{name} {place}"
+        if name != again:
+            rows.notes.append(f"column {place}, another '{again}', is called '{name}'")
+        header.append(name)
 
     return header
 

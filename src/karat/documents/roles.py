@@ -137,7 +137,7 @@ def _result(file: Candidates) -> Reading | Undecided:
 
 def _has_further_turns(file: Candidates, reading: Reading) -> bool:
     """Whether columns such as `response 2` follow the one that was taken: a row has turns."""
-    roles: tuple[Role, ...] = ("question", "answer")
+    roles: tuple[Role, ...] = ("question", "answer", "golden")
     for role in roles:
         if role in file.named:
             continue

@@ -515,7 +515,9 @@ def _list_in(
         message = f"must name one of the file's lists: {some_of([excerpt(t, 40) for t in likely])}"
         if not {name.casefold() for name in likely} & SPLITS:
             message += f"; '{_ALL_LISTS}' reads all of them"
-        raise bad(path, "dataset.split", message)
+        error = bad(path, "dataset.split", message)
+        error.parts = tuple(likely)
+        raise error
 
     if likely[0]:
         others = []

@@ -6,7 +6,7 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, time
 from itertools import chain, islice, zip_longest
@@ -159,7 +159,7 @@ def _read_together(
                     repeated = True
 
     if repeated and not results:
-        raise _bad(path, "dataset.sheet", _must_name(titles))
+        raise _must_name(path, titles)
     conditions = repeated and all("condition" not in row for _, row in rows.rows)
     name = "condition" if conditions else "sheet"
     rows.rows[:] = [
@@ -170,12 +170,16 @@ def _read_together(
     rows.notes.append(f"rows: the sheets {listed}, named in the column '{name}'")
 
 
-def _must_name(titles: Iterable[str]) -> str:
+def _must_name(path: Path, titles: Collection[str]) -> BadDataset:
     listed = ", ".join(f"'{title}'" for title in titles)
-    return (
+    error = _bad(
+        path,
+        "dataset.sheet",
         f"must name one of the workbook's sheets: {listed} "
-        "(of answers to score, save one sheet as a CSV file)"
+        "(of answers to score, save one sheet as a CSV file)",
     )
+    error.parts = tuple(titles)
+    return error
 
 
 def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, before: int = 0) -> int:
@@ -199,7 +203,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
                 continue
             if header is None:
                 names = ["" if cell is None else str(cell) for cell in cells]
-                header = header_names(path, names, place=f"row {number}")
+                header = header_names(rows, names)
                 continue
 
             _add(rows, before + number, header, cells)
@@ -245,11 +249,8 @@ def _sheet(
 
         if name is None and len(sheets) != 1:
             if sheets:
-                message = _must_name(sheets)
-            else:
-                message = "the workbook has no sheet"
-
-            raise _bad(path, "dataset.sheet", message)
+                raise _must_name(path, sheets)
+            raise _bad(path, "dataset.sheet", "the workbook has no sheet")
 
         if name is not None and name not in sheets:
             raise _bad(

@@ -79,7 +79,8 @@ class Golden(Kind):
         several: Literal["any", "all"] | None = None
         # what an empty cell means: declines: where there is no golden answer, or a column such as
         # `answerable` says so, it is right to decline; no_tool: where no tool is expected, none may
-        # be called; missing or null: it is missing
+        # be called; missing: it is missing, whatever `answerable` says; null: the same, but you are
+        # asked if there is such a column
         empty: Literal["declines", "no_tool", "missing"] | None = None
         # the column with the sample's id; null: the position in the file, from 0, as text
         id_key: Key | None = None
@@ -170,6 +171,8 @@ class Golden(Kind):
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:
             error.readings = self._readings
+            if error.parts:
+                return self._of_a_part(path, error)
             if error.faults[0].place in ("dataset.split", "dataset.sheet"):
                 raise
             other = "golden"
@@ -207,6 +210,49 @@ class Golden(Kind):
             understood=self._understood,
             unread=rows.unread,
         )
+
+    def _of_a_part(self, path: Path, error: BadDataset) -> Dataset:
+        """The samples in the only sheet or list that holds questions. Raises BadDataset: which of
+        several it is, and what they leave open; or what all hold instead.
+        """
+        fault = error.faults[0]
+        setting = fault.place.rpartition(".")[2]
+        further = ""  # what the first of those leaves open that cannot be read
+        held: dict[str, str] = {}  # what a part holds that has no questions
+        datasets: dict[str, Dataset] = {}
+        for name in error.parts[:_MOST_PARTS]:
+            options = self._options.model_copy(update={setting: name})
+            part = Golden(
+                options,
+                needs_answers=self._needs_answers,
+                criteria_suffice=self._criteria_suffice,
+            )
+            try:
+                datasets[name] = part.load(path)
+            except BadDataset as wrong:
+                first = wrong.faults[0]
+                if first.place == "file" and len(wrong.faults) == 1:
+                    held[name] = first.message
+                elif not further:
+                    further = f"\n  of '{name}': {first.place}: {first.message}"
+
+        message = fault.message
+        if held:
+            without = some_of([f"'{name}'" for name in held])
+            message += f"\n  no questions, it seems, in {without}"
+            if not datasets and not further:
+                message = some_of([f"'{name}' {what}" for name, what in held.items()], most=2)
+                raise BadDataset(shown(path), [Fault(place="file", message=message)]) from error
+            if len(datasets) == 1 and not further:
+                ((name, dataset),) = datasets.items()
+                note = f"the {setting} '{name}' is read; no questions, it seems, in {without}"
+                return msgspec.structs.replace(dataset, warnings=(note, *dataset.warnings))
+
+        for name, dataset in datasets.items():
+            message += f"\n  '{name}' has {plural(len(dataset.samples), 'question')}"
+
+        fault = Fault(place=fault.place, message=message + further)
+        raise BadDataset(shown(path), [fault]) from error
 
     def _as_one(self, faults: list[Fault]) -> list[Fault]:
         """The faults of rows without a golden answer as one, which says what these have in
@@ -440,6 +486,8 @@ class Golden(Kind):
         return faults, _samples_of(items)
 
 
+_MOST_PARTS = 12
+"""Sheets or lists of a file that are looked into before one must be named."""
 _OR_DECLINES = "If declining is the right answer to them, set `dataset.empty: declines`."
 
 

@@ -360,20 +360,31 @@ class RowReader:
                     marks.setdefault(path, []).append(row)
 
         if self._options.empty is not None:
-            return [*marks] if self._options.empty == "declines" else []
+            if self._options.empty == "missing":
+                return []
+            for path in marks:
+                self.notes.append(
+                    f"where '{path}' says so, it is right to decline, as a judge sees"
+                )
+
+            return [*marks]
+
         golden = self._golden
         for path, rows in marks.items():
             lacking = golden is not None and any(is_empty(cell(row, golden)) for row in rows)
             if lacking or len(rows) == len(self._first) or (golden is None and not self._criteria):
                 continue
             held = f"'{golden or self._criteria[0]}'"
+            tools = ""
+            if "tool" in self._types.values():
+                tools = " (or `empty: no_tool`, if no tool may be called either)"
             count = plural(len(rows), self.rows.unit)
             self.faults.append(
                 Fault(
                     place="dataset.empty",
                     message=f"'{path}' marks {count} as having no answer: is it right to decline "
-                    f"there? Write `empty: declines` below `dataset`; or `empty: missing`, if what "
-                    f"{held} holds is all that counts",
+                    f"there? Write `empty: declines`{tools} below `dataset`; or `empty: missing`, "
+                    f"if nothing but {held} counts",
                 )
             )
             break
@@ -528,10 +539,9 @@ class RowReader:
             self.notes.append(f"{empty}: nothing is expected there, as `{cells.NOTHING}` says")
 
         if self._options.empty == "declines":
-            marked = "".join(f", and where '{mark}' says so" for mark in self._unanswerable)
             self.notes.append(
-                f"where '{golden}' is empty{marked}, it is right to decline: a judge can tell, and "
-                "no comparison of texts"
+                f"where '{golden}' is empty, it is right to decline: a judge can tell, and no "
+                "comparison of texts"
             )
 
         column = self._columns.get(golden)

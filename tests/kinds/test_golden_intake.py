@@ -85,7 +85,8 @@ def test_what_a_list_of_golden_answers_means_is_asked_with_what_was_read(tmp_pat
 
 def test_an_id_that_repeats_may_be_the_document_that_must_be_found(tmp_path):
     assert "golden: id}  # documents" in refused(written(tmp_path, table(question=ASKED, id=["d1", "d1", "d2", "d2"])))
-    assert "golden: id" not in refused(written(tmp_path, table(question=ASKED, id=["d1", "d2", "d3", "d4"])))
+    alone = load(written(tmp_path, table(question=ASKED, id=["d1", "d2", "d3", "d4"])))
+    assert turns(alone) == [(question, None) for question in ASKED]
 
 
 @pytest.mark.parametrize(
@@ -182,10 +183,7 @@ def test_questions_and_answers_are_read_from_a_text(tmp_path, name, text, rows):
 @pytest.mark.needs_package("karat_conversations")
 def test_a_text_with_a_question_a_line_has_no_answers(tmp_path):
     path = written(tmp_path, "# first\n1. What?\n2) Who?\n- Tell me.\n\nWhere?\n", "q.txt")
-    assert "golden: null}  # nothing to compare" in refused(path)
-    options = {"roles": {"question": "question", "golden": None}}
-    read = Golden(Golden.Options(**options), needs_answers=False).load(path)
-    assert [question for question, _ in turns(read)] == ["What?", "Who?", "Tell me.", "Where?"]
+    assert turns(load(path)) == [("What?", None), ("Who?", None), ("Tell me.", None), ("Where?", None)]
 
 
 @pytest.mark.parametrize(
@@ -510,3 +508,42 @@ def test_lists_are_looked_into_before_one_must_be_named(tmp_path):
     open_ones = [{"question": row["question"], "note": row["answer"]} for row in questions]
     said = refused(written(tmp_path, {"first": open_ones, "second": open_ones}))
     assert "of 'first': dataset.roles: what the columns hold is not certain" in said
+
+
+@pytest.mark.parametrize("beside", [{}, {"id": ["q1", "q2", "q3", "q4"]}])
+def test_questions_alone_are_read_and_it_is_said(tmp_path, beside):
+    dataset = load(written(tmp_path, table(question=ASKED, **beside)))
+    assert turns(dataset) == [(question, None) for question in ASKED]
+    assert "the file holds questions alone: nothing to compare answers with" in dataset.warnings
+    assert "what the columns hold is not certain" in refused(
+        written(tmp_path, table(question=ASKED, sort=["a b", "c d", "a b", "c d"]))
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("enabled", False), ("skip", True), ("disabled", "yes")])
+def test_rows_that_are_out_of_use_are_left_out(tmp_path, name, value):
+    rows = table(question=ASKED, answer=SAID)
+    rows[1][name] = value
+    dataset = load(written(tmp_path, rows))
+    assert [sample.turns[0].question for sample in dataset.samples] == [ASKED[0], *ASKED[2:]]
+    assert f"1 of 4 items left out, in which '{name}' is " in str(dataset.understood)
+
+
+def test_wrong_answers_in_one_text_may_be_choices(tmp_path):
+    more = [f"{text}; and more" for text in SAID]
+    rows = table(question=ASKED, best_answer=SAID, correct_answers=more, incorrect_answers=["One; two"] * 4)
+    path = written(tmp_path, rows)
+    assert "choices: left_out  # or without: 'incorrect_answers' are choices" in refused(path)
+    roles = {"question": "question", "golden": "best_answer"}
+    question, _ = turns(load(path, roles=roles))[0]
+    assert sorted(line[3:] for line in question.splitlines()[2:]) == ["Ninety metres.", "One", "two"]
+    assert turns(load(path, roles=roles, choices="left_out"))[0] == (ASKED[0], SAID[0])
+
+
+def test_what_is_acceptable_stands_beside_what_is_forbidden(tmp_path):
+    rows = table(question=ASKED, expected_tier=list("abab"), acceptable=[["x", "y"]] * 4, forbidden=[["z"]] * 4)
+    dataset = load(written(tmp_path, rows), roles={"criterion": ["acceptable", "forbidden"]})
+    assert [(rule.type, rule.text) for rule in dataset.samples[0].criteria] == [
+        ("icontains-any", "x\ny"),
+        ("not-icontains", "z"),
+    ]

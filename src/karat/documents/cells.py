@@ -34,7 +34,7 @@ Several = Literal["any", "all"]
 
 ANY_OF = word_set(
     """answers groundtruths groundtruth ideal aliases target targets possibleanswer possibleanswers
-    correctanswers references acceptedanswers acceptableanswers goldanswers goldenanswers
+    correctanswers references acceptable acceptedanswers acceptableanswers goldanswers goldenanswers
     referenceanswers text"""
 )
 """Names whose list means that any of its texts is right."""
@@ -308,8 +308,9 @@ def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | N
     texts: list[str] = []
     for path in paths:
         value = cell(row, path)
-        parts = value if isinstance(value, list) else [value]
-        texts += [text for text in map(as_text, parts) if text is not None]
+        joined = isinstance(value, str) and len(paths) == 1
+        parts = value.split(";") if joined else _parts(value)
+        texts += [text.strip() for text in map(as_text, parts) if text is not None]
 
     if right is None or not texts:
         return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 
-from karat.documents.columns import Row, cell, is_empty
+from karat.documents.columns import LOOKED_AT, Row, cell, is_empty
 from karat.documents.names import joined, word_set
 from karat.documents.row_list import Rows
 from karat.formats import count, excerpt, plural, some_of
@@ -19,6 +20,7 @@ _HAS_NONE = word_set(
     shoulddecline mustdecline shouldrefuse mustrefuse shouldabstain mustabstain expectabstain
     expectrefusal expectdecline"""
 )
+_IN_USE, _OUT_OF_USE = word_set("enabled isenabled"), word_set("disabled isdisabled skip skipped")
 _YES, _NO = word_set("true yes 1"), word_set("false no 0")
 
 
@@ -74,6 +76,30 @@ def says_unanswerable(name: str, value: object) -> bool:
     if joined(name) in _HAS_NONE:
         return said in _YES
     return joined(name) in _HAS_AN_ANSWER and said in _NO
+
+
+def in_use(rows: Rows) -> Rows:
+    """The rows that no column such as `enabled` or `skip` puts out of use; counts the others."""
+    marks = set()
+    for _, row in islice(rows.rows, LOOKED_AT):
+        marks |= {name for name in row if joined(name) in _IN_USE | _OUT_OF_USE}
+
+    for name in marks:
+        kept, left = rows.emptied(), 0
+        unwanted = _NO if joined(name) in _IN_USE else _YES
+        for number, row in rows.rows:
+            if str(row.get(name)).strip().casefold() in unwanted:
+                left += 1
+            else:
+                kept.add(number, row)
+
+        if 0 < left < rows.count:
+            of = plural(rows.count, rows.unit)
+            value = "false" if unwanted is _NO else "true"
+            rows = kept
+            rows.notes.append(f"{left} of {of} left out, in which '{name}' is {value}")
+
+    return rows
 
 
 def _shared_value(empty: list[Row], filled: list[Row]) -> str:

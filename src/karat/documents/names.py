@@ -184,7 +184,8 @@ _EXACT: dict[Role, str] = {
         sourcetext groundtruthcontext groundtruthcontexts goldcontext goldcontexts""",
     "criterion": """criteria criterion rubric rubrics rubricitems assertions assertion assert
         asserts nlassertions expectations checks evaluationcriteria acceptancecriteria
-        successcriteria keyfacts keypoints requiredfacts goldurl goldurls testlist keywords must""",
+        successcriteria scoringcriteria gradingcriteria markingcriteria keyfacts keypoints
+        requiredfacts goldurl goldurls testlist keywords must acceptable""",
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid scenarioid""",
@@ -389,7 +390,7 @@ _WEAK_QUESTIONS = frozenset(_WEAK["question"].split())
 _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
 _USUAL = [*" ".join(_EXACT.values()).split(), *(name for _, name in ADDED.names)]
 _PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
-_MAY_DESCRIBE = word_set("keywords testlist must")  # the question, or a rule of any type
+_MAY_DESCRIBE = word_set("keywords testlist must acceptable")  # the question, or a rule of any type
 _STATED = word_set(_EXACT["criterion"]) - _MAY_DESCRIBE
 _CALLS_FOR = _FORBIDS | word_set("expected expect must should required")
 _BEFORE_FORBIDS = word_set("expect expected must should to")

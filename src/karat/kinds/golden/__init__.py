@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat import setups
 from karat.documents.answers import hint, key_of
 from karat.documents.columns import LOOKED_AT, without
-from karat.documents.emptiness import emptiness, unanswerable
+from karat.documents.emptiness import emptiness, in_use, unanswerable
 from karat.documents.hub import shown
 from karat.documents.names import Known
 from karat.documents.row_list import Rows
@@ -457,7 +457,7 @@ class Golden(Kind):
         if not columns_named and options.id_key is None:
             items = forms.items(rows)
         if items is None:
-            rows = laid_out(rows, options.named_columns())
+            rows = in_use(laid_out(rows, options.named_columns()))
             reader = RowReader(
                 rows,
                 options,

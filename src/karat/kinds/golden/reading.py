@@ -103,13 +103,7 @@ class RowReader:
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
         if rows.count <= _FEW_ROWS:
-            placeholders = [*filter(None, map(placeholder, self._first))]
-            if placeholders and len(placeholders) == len(self._first):
-                self.notes.append(
-                    f"no questions yet, it seems, but an example to be replaced in each row: "
-                    f"'{placeholders[0]}'"
-                )
-
+            self._note_placeholders()
         self._named = named
         self._missing_columns(named)
         self._parts = named.get("golden", ())  # of a golden answer that is an object of columns
@@ -125,7 +119,11 @@ class RowReader:
                 needs_golden=needs_golden,
             )
 
-        if isinstance(result, Undecided):
+        if isinstance(result, Undecided) and self._are_questions_alone(result):
+            (result,) = result.readings
+            named["golden"] = ()
+            self.notes.append("the file holds questions alone: nothing to compare answers with")
+        elif isinstance(result, Undecided):
             self._ask(result)
             result = Reading(roles=named)
 
@@ -147,17 +145,7 @@ class RowReader:
             self._types[path] = self._type_of(path)
 
         self._no_tool = self._without_tool() if self._types else []
-        self._aliases = None
-        decided = "golden" in named or options.several is not None
-        if self._golden is not None and not decided:
-            self._aliases = cells.aliases_beside(self._golden, self._columns)
-        self._choices = result.roles.get("choices", ())
-        self._distractors = result.roles.get("distractor", ())
-        if options.choices == "left_out":
-            self._choices = self._distractors = ()
-        self._mark = None
-        if self._golden is not None and self._golden not in self._question:
-            self._mark = self._mark_between(self._golden)
+        self._find_choices()
         self._base: int | None = options.choices_from
         says_nothing = self._golden is None and not (self._criteria and criteria_suffice)
         if not self.faults and rows.count and needs_golden and says_nothing:
@@ -171,6 +159,29 @@ class RowReader:
         self.rows = rows
         self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
         self._columns = columns_of(self._first, named)
+
+    def _find_choices(self) -> None:
+        """Sets the columns of further right answers and of choices, and what parts answers."""
+        self._aliases = None
+        decided = "golden" in self._named or self._options.several is not None
+        if self._golden is not None and not decided:
+            self._aliases = cells.aliases_beside(self._golden, self._columns)
+        self._choices = self.reading.roles.get("choices", ())
+        self._distractors = self.reading.roles.get("distractor", ())
+        if self._options.choices == "left_out":
+            self._choices = self._distractors = ()
+        self._mark = None
+        if self._golden is not None and self._golden not in self._question:
+            self._mark = self._mark_between(self._golden)
+
+    def _note_placeholders(self) -> None:
+        """A note if each of few rows is an example that has yet to be replaced."""
+        placeholders = [*filter(None, map(placeholder, self._first))]
+        if placeholders and len(placeholders) == len(self._first):
+            self.notes.append(
+                f"no questions yet, it seems, but an example to be replaced in each row: "
+                f"'{placeholders[0]}'"
+            )
 
     def _join_parts(self) -> None:
         """Makes one column of those that are the golden answer together: an object of what they
@@ -236,6 +247,23 @@ class RowReader:
             self.notes.append(
                 f"no agent sees '{path}': write it into the question if it is about that"
             )
+
+    def _are_questions_alone(self, undecided: Undecided) -> bool:
+        """Whether a question and perhaps its id are all that the rows hold."""
+        if len(undecided.readings) != 1 or no_questions(self._columns) is not None:
+            return False
+        roles = undecided.readings[0].roles
+        if {*roles} - {"question", "golden", "id"} or roles.get("golden") or unasked(self.rows):
+            return False
+        (asked, *_) = roles["question"]
+        if Meaning("question") not in meanings(asked):
+            return False
+        for path, column in self._columns.items():
+            others = column.filled and path not in roles["question"]
+            if others and (column.repeats or "id" not in roles_of(path)):
+                return False
+
+        return True
 
     def _ask(self, undecided: Undecided) -> None:
         held = other = None

@@ -23,6 +23,7 @@ from karat.documents.names import (
     last_part,
     meanings,
     names_documents,
+    roles_of,
     with_role,
 )
 from karat.documents.roles import Reading, Undecided, assign
@@ -259,8 +260,8 @@ class RowReader:
         if Meaning("question") not in meanings(asked):
             return False
         for path, column in self._columns.items():
-            others = column.filled and path not in roles["question"]
-            if others and (column.repeats or "id" not in roles_of(path)):
+            is_id = "id" in roles_of(path) and not column.repeats
+            if not is_id and path not in roles["question"]:
                 return False
 
         return True

@@ -71,8 +71,10 @@ def test_what_lies_on_the_scale_of_a_score_is_offered_with_its_option(tmp_path: 
     rows = []
     for n in range(8):
         rows.append({"id": n, "relevance": n / 9, "salience": n / 8, "truncated": n % 2, "words": n, "noise": False})
-    said = notes(read(tmp_path, rows))
-    assert "may be scores too, by their values: --map score.salience=salience --map score.truncated=truncated" in said
+    said = refused(tmp_path, rows)
+    assert "salience, truncated may be scores too, by their values; say one:\n" in said
+    named = "  --map score.relevance=relevance"
+    assert said.splitlines()[1:] == [f"{named} --map score.salience=salience --map score.truncated=truncated", named]
     made = read(tmp_path, rows, map={"score.salience": "salience"})
     assert made.counts["scores"] == 16
 
@@ -82,7 +84,7 @@ def test_yes_and_no_beside_scores_of_yes_and_no_are_offered(tmp_path: Path) -> N
     for n in range(6):
         said = "Yes" if n % 2 else "No"
         rows.append({"question": f"Draw {n}?", "answer": f"<svg {n}>", "is_correct": said, "Shape is closed": said})
-    assert "--map 'score.Shape is closed=Shape is closed'" in notes(read(tmp_path, rows))
+    assert "--map 'score.Shape is closed=Shape is closed'" in refused(tmp_path, rows)
 
 
 def test_numbers_that_stand_for_words_are_offered_with_both_directions(tmp_path: Path) -> None:

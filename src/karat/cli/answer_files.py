@@ -464,6 +464,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     roles.pop("score", None)  # unused
     seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=roles)
     output.say(*(f"warning: {text}" for text in doubts(seen, named=named)))
+    if "score" in result.roles:
+        output.say(f"not used: {_own_scores(file, columns).strip()}")
     chosen = {
         "dataset": file,
         "question": roles["question"][0],
@@ -480,6 +482,8 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
         flags = []
         for role in _NEEDED:
             paths = reading.roles.get(role, ())
+            if role == "golden":  # what an answer must have is compared with it
+                paths = paths or reading.roles.get("criterion", ())[:1]
             if len(paths) > _NAMED_ALONE:
                 pattern = pattern_of(paths, columns)
                 paths = paths if pattern is None else (pattern,)

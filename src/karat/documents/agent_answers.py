@@ -311,6 +311,8 @@ def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[st
         both: Taken = {"answer": paths}
         if twin is not None:
             both = {"golden": (twin,), "answer": paths}
+        if twin is not None and len(said) == 1 and joined(paths[0]) == "actual":
+            options.append({"golden": paths, "answer": (twin,)})  # what is right, or what was done
         if twin is not None and len(said) == 1 and "raw" in words_of(last_part(paths[0])):
             options.append({"answer": (twin,)})  # it may be read from the raw answer
         options.append(both)

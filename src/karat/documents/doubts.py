@@ -14,7 +14,7 @@ from statistics import correlation
 
 import msgspec
 
-from karat.documents.columns import VERDICTS, Column, are_messages, cell, number_in
+from karat.documents.columns import LOOKED_AT, VERDICTS, Column, are_messages, cell, number_in
 from karat.documents.names import (
     Meaning,
     Role,
@@ -421,7 +421,8 @@ def _properties(seen: Seen) -> Iterator[str]:
         if len(column.values) == 1 and column.filled >= _FEW_ALIKE:
             (value,) = column.values
             shown = excerpt(value, _SHOWN)
-            yield f"'{column.path}' is {shown} in every row, so it tells no answers apart"
+            every = "every row" if column.rows < LOOKED_AT else f"the first {LOOKED_AT} rows"
+            yield f"'{column.path}' is {shown} in {every}, so it tells no answers apart"
 
         numbers = []
         for number in map(number_in, column.values):

@@ -11,7 +11,16 @@ import msgspec
 
 from karat.documents.batches import Table
 from karat.documents.columns import NO_NAME, Row, cell, number_in
-from karat.documents.names import may_be_factor, names_persons, repeats, with_role
+from karat.documents.names import (
+    is_measure,
+    is_score_name,
+    may_be_factor,
+    names_persons,
+    repeats,
+    roles_of,
+    with_role,
+    words_of,
+)
 from karat.documents.sentences import NO_WORDS
 from karat.formats import excerpt, some_of, text_of
 from karat.hashes import Tally
@@ -116,6 +125,28 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
             return f"{rows}: if they are conditions, --map condition={quote(column)}"
 
     return None
+
+
+def parting(table: Table, columns: Sequence[str], *, used: Collection[str]) -> list[str]:
+    """The columns of names or ids that tell all rows apart which agree in `columns`, and do not
+    number the rows of the file. `used`: columns with another meaning.
+    """
+    found = []
+    for column in table.columns:
+        is_id = "id" in roles_of(column)
+        may_name = is_id or (may_be_factor(column) and not is_measure(words_of(column)))
+        if not may_name or is_score_name(column) or column in {*columns, *used}:
+            continue
+        values, whole = Tally(), Tally()
+        for batch in table:
+            values.update(filter(None, batch.texts(column)))
+            whole.update(batch.keys([*columns, column]))
+
+        is_whole = len(values) == len(whole) == whole.different()
+        if is_whole and 1 < values.different() <= len(whole) / 2:
+            found.append(column)
+
+    return sorted(found, key=lambda column: "id" not in roles_of(column))
 
 
 def _candidates(table: Table, used: Collection[str]) -> list[Factor]:

@@ -190,8 +190,8 @@ _EXACT: dict[Role, str] = {
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid scenarioid""",
     "repetition": """repetition repetitionnumber trial epoch repeat run attempt iteration seed rep
-        repetitionidx repetitionindex trialidx trialindex trialnumber runidx runindex runnumber
-        repeatidx repeatindex epochidx attemptidx attemptnumber iterationidx repidx""",
+        rollout repetitionidx repetitionindex trialidx trialindex trialnumber runidx runindex
+        runnumber repeatidx repeatindex epochidx attemptidx attemptnumber iterationidx repidx""",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
         promptstyle prompttype backend arm treatment approach app agentid agentname
@@ -349,7 +349,7 @@ _OF_ANY_SCORE = _SCORED | word_set(
 _REPEATS = word_set(
     """repetition repetitions trial trials epoch epochs repeat repeats run runs attempt attempts
     iteration iterations iter seed seeds rep reps replicate replication sample samples fold random
-    try"""
+    try rollout rollouts"""
 )
 _PERSONS = word_set(
     """subject user respondent student worker annotator rater judge reviewer grader evaluator scorer

@@ -311,6 +311,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
     none. `paths`: columns that may hold answers.
     """
     families: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    paths = [*paths]
     for path in paths:
         words = words_of(path)
         roles = sure_roles(path)
@@ -339,6 +340,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         if named and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
+    _add_measured(families, columns, paths)
     best: dict[str, tuple[str, ...]] = {}
     for (kind, head), found in sorted(
         families.items(),
@@ -356,6 +358,30 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             best = family
 
     return best
+
+
+def _add_measured(
+    families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
+    columns: Mapping[str, Column],
+    paths: Iterable[str],
+) -> None:
+    """Adds the columns of text beside which others have their names and a measure: `gpt-4o` and
+    `gpt-4o latency`; and to a family those with its word inside: `base_model_answer_v2`.
+    """
+    for path in paths:
+        words = words_of(path)
+        plain = columns[path].is_text and not {*words} <= _FORMS | SAID | _GENERIC
+        if not plain or not words or roles_of(path):
+            continue
+        for other in columns:
+            rest = words_of(other)[len(words) :]
+            if words_of(other)[: len(words)] == words and rest and is_measure(rest):
+                families.setdefault(("0", "measured"), {})[path] = words
+
+        for word in words[1:-1]:
+            family = families.get(("last 0", word), {})
+            if len(family) > 2 and "." not in path:
+                family[path] = tuple(part for part in words if part != word)
 
 
 def _without_copies(

@@ -18,7 +18,7 @@ from karat.documents.agent_answers import with_all
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
 from karat.documents.columns import Column, without_number, without_point
 from karat.documents.golden_answers import add_together, golden_answers
-from karat.documents.names import Role
+from karat.documents.names import Role, meanings
 from karat.documents.questions import add_texts, questions_of
 from karat.documents.results import likewise_named
 from karat.documents.sentences import describes, unexplained
@@ -168,6 +168,14 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]
 
+    classes = []
+    if second == "answer" and file.of_a_run and not {"answer"} & {*reading.roles, *file.named}:
+        classes = [path for path in file.free if _is_class(file.free[path])]
+    # of predictions, a class before any sentence
+    changes[:0] = [{"answer": (path,)} for path in classes if not texts["question"]]
+    for path, question in product(classes, texts["question"]):
+        changes.insert(0, {"question": (question,), "answer": (path,)})
+
     for question, other in product(texts["question"], texts[second]):
         if question != other:
             changes.append({"question": (question,), second: (other,)})
@@ -185,6 +193,13 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         others.append(Reading(roles={**roles, **change}, unused=unused))
 
     return others
+
+
+def _is_class(column: Column) -> bool:
+    """Whether cells hold one of a few words, and no name says what else they are."""
+    repeated = 1 < len(column.values) < column.filled and column.texts == column.filled
+    short = not any(" " in value.strip() for value in column.values)
+    return repeated and short and len(column.values) <= SHOWN and not meanings(column.path)
 
 
 def _reading(

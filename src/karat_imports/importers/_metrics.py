@@ -1,6 +1,7 @@
-"""What the scores of a table mean: which numbers say that there is none, and which way they count.
+"""What the scores of a table mean: which numbers say that there is none, which way they count, and
+whether they are of single answers.
 
-Both are asked for where neither names nor values decide it.
+All is asked for where neither names nor values decide it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,49 @@ from shlex import quote
 
 from karat.documents.columns import Column
 from karat.documents.doubts import Seen, attacked, marker_in, turned_round
-from karat.documents.names import is_score_of_bad, is_success_only, lower_is_better
+from karat.documents.names import (
+    is_score_of_bad,
+    is_success_only,
+    lower_is_better,
+    word_set,
+    words_of,
+)
+from karat.documents.results import compares
 from karat.errors import BadOption
-from karat.formats import brief
+from karat.formats import brief, some_of
+
+_SPREADS = word_set(
+    """std stdev stddev sd stderr sem variance pvalue pearson spearman kendall krippendorff kappa"""
+)
+_OF_SPREADS = (("standard", "deviation"), ("standard", "error"), ("p", "value"))
+_MOST_SYSTEMS = 50  # that are compared in pairs
+
+
+def not_of_answers(columns: Mapping[str, Column]) -> str | None:
+    """What the rows of a file without answers hold in place of the result of one: statistics over
+    several, or which of two systems is better. None: their columns do not say so.
+    """
+    spreads = []
+    for path, column in columns.items():
+        words = words_of(path)
+        spread = _SPREADS & {*words} or words[-2:] in _OF_SPREADS
+        if spread and column.filled and not column.texts:
+            spreads.append(f"'{path}'")
+
+    if spreads:
+        return f"means or statistics of several results ({some_of(spreads, most=3)})"
+    for path, column in columns.items():
+        if not compares([path]) or not 1 < len(column.values) <= _MOST_SYSTEMS:
+            continue
+        sides = []
+        for other, beside in columns.items():
+            if other != path and "." not in other and beside.values & column.values:
+                sides.append(f"'{other}'")
+
+        if len(sides) > 1:
+            return f"which of two is better ('{path}', of {' and '.join(sides[:2])})"
+
+    return None
 
 
 def no_scores(

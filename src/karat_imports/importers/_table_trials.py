@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 
 import msgspec
 
@@ -23,8 +24,8 @@ from karat.documents.batches import Batch, Table
 from karat.documents.candidates import FOUND_IN
 from karat.documents.cells import dialogue, only_text
 from karat.documents.columns import MISSING, Row, are_messages, cell, score_in, without
-from karat.documents.factors import Factor, factors_in, like_conditions
-from karat.documents.names import SAID, is_measure, repeats, word_set, words_of
+from karat.documents.factors import Factor, factors_in, like_conditions, parting
+from karat.documents.names import SAID, is_measure, repeats, roles_of, word_set, words_of
 from karat.documents.results import numbered_runs
 from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import Tally
@@ -179,11 +180,7 @@ class Trials:
         self.ids = tuple(ids)
         self.factors: tuple[Factor, ...] = ()
         if may_repeat and _SYSTEM not in columns.values():
-            self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
-            found = tuple(factor.column for factor in self.factors)
-            self.conditions += found
-            self._used |= {*found}
-
+            self._add_factors(ids)
         self.distinct = not (may_repeat or self.conditions)
         self.numbered: tuple[str, ...] = ()  # the column with repetitions, if values tell it
         if may_repeat and "repetition" not in columns:
@@ -195,8 +192,7 @@ class Trials:
                 findings.note(f"'{found_repetition}' numbers the repetitions")
             else:
                 self._part_doubled(ids)
-        texts = [columns[target] for target in ("question", "golden") if target in columns]
-        self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
+        self._of_one_sample = list(dict.fromkeys([*ids, *self._texts_of_samples(ids)]))
         self._whole = {} if self.distinct else self._whole_keys()
         samples = Tally()
         groups = Tally()
@@ -223,6 +219,7 @@ class Trials:
             regular = len(samples) == size * samples.different()
             if regular and size > 1 and samples.different() >= _FEWEST_ALIKE:
                 self.alike = size
+        self.apart = self._apart()
         self.hint = None
         self._attempts = Attempts()
         if self._repeated and "error" in columns and "repetition" not in columns:
@@ -320,6 +317,81 @@ class Trials:
                 f"up to {most} rows of one sample under one condition are taken as repetitions; if "
                 f"they are not, --map condition=COLUMN or --map id=COLUMN"
             )
+
+    def _add_factors(self, ids: Sequence[str]) -> None:
+        """Adds the conditions that no name tells; beside them one that is always the same is none,
+        unless the user has named it.
+        """
+        self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
+        found = tuple(factor.column for factor in self.factors)
+        if found and self.conditions and "condition" not in self._named:
+            used = self._used - {*self.conditions}
+            several = condition_columns(self._table, ids, used=used)
+            self.conditions = tuple(name for name in self.conditions if name in several)
+        self.conditions += found
+        self._used |= {*found}
+
+    def _texts_of_samples(self, ids: Sequence[str]) -> list[str]:
+        """The columns of texts that tell samples apart: not the question, where the user has named
+        an id, and only questions of different conditions differ under it.
+        """
+        columns = self._columns
+        texts = [columns[target] for target in ("question", "golden") if target in columns]
+        asked = columns.get("question", ids[0])
+        several = "id" in self._named and not self._tells(ids, asked)
+        if several and self._tells([*ids, *self.conditions], asked):
+            texts.remove(asked)
+            self._findings.note(f"one '{ids[0]}' has several '{asked}', of which the first counts")
+        return texts
+
+    @property
+    def parted_by(self) -> list[str]:
+        """The columns that tell the rows of a question apart."""
+        return parting(self._table, self._of_one_sample, used=self._used)
+
+    def _apart(self) -> str | None:
+        """What to choose from where no sample has rows with two values of a condition, as ids
+        differ with these, and another column joins them. None: all is well.
+        """
+        if "condition" in self._named or _SYSTEM in self.conditions:
+            return None
+        crossed: list[str] = []
+        alone: list[str] = []
+        for name in self.conditions:
+            samples, pairs, values = Tally(), Tally(), Tally()
+            for batch in self._table:
+                keys, texts = self._keys(batch), batch.texts(name)
+                samples.update(keys)
+                pairs.update(zip(keys, texts, strict=True))
+                values.update(texts)
+
+            is_apart = pairs.different() == samples.different() and values.different() > 1
+            (alone if is_apart else crossed).append(name)
+
+        repetitions = [self._columns[key] for key in ("repetition",) if key in self._columns]
+        used = {*self._used, *self.conditions} - ({self._columns.get("id")} - {*self.ids})
+        joining = []
+        if alone:
+            joining = parting(self._table, [*self.conditions, *repetitions], used=used)
+        if golden := self._columns.get("golden"):
+            joining = [name for name in joining if self._tells([name], golden)]
+        if not joining:
+            return None
+        ways = f"id={joining[0]}", f"condition={(crossed or alone)[0]}"
+        listed = "\n  ".join(f"--map {quote(way)}" for way in ways)
+        return (
+            f"no '{self.ids[0]}' has rows with two values of '{alone[0]}', but '{joining[0]}' has: "
+            f"say that this names the question, or which column alone is the condition:\n  {listed}"
+        )
+
+    def _tells(self, columns: Sequence[str], other: str) -> bool:
+        """Whether rows that agree in these columns agree in another."""
+        own, both = Tally(), Tally()
+        for batch in self._table:
+            own.update(batch.keys(columns))
+            both.update(batch.keys([*columns, other]))
+
+        return own.different() == both.different()
 
     def _whole_keys(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
         """The key of a row that has an id and no question → that of the first row with both; that
@@ -516,6 +588,7 @@ class Trials:
         that.
         """
         golden = self._columns.get("golden")
+        name = self._finer(name)
         ids = whole_id(self._table, name, golden=golden, used=self._used)
         if len(ids) == 1:
             return ids
@@ -529,6 +602,29 @@ class Trials:
                 f"is named by both"
             )
         return ids
+
+    def _finer(self, name: str) -> str:
+        """The column of ids, or another one that parts its samples, where rows would have the
+        sample and repetition of another.
+        """
+        columns = self._columns
+        if "id" in self._named or "repetition" not in columns:
+            return name
+        given = [columns[key] for key in ("repetition", "condition", "model") if key in columns]
+        for other in [path for path in self._table.columns if "id" in roles_of(path)]:
+            ids, both, whole, rows = Tally(), Tally(), Tally(), 0
+            for batch in self._table:
+                rows += len(batch.numbers)
+                ids.update(batch.keys([other]))
+                both.update(batch.keys([name, other]))
+                whole.update(batch.keys([name, *given]))
+
+            parts = ids.different() == both.different() <= rows / 2
+            if other not in self._used and parts and whole.different() <= rows / 2:
+                self._findings.note(f"'{other}' is the id: under one '{name}', rows repeat")
+                return other
+
+        return name
 
     def _numbers_rows(self) -> bool:
         """Whether ids that differ from row to row number the rows, as each question has one row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.documents.answers import failing_status, says_not_run
+from karat.documents.answers import failing_status
+from karat.documents.batches import Table
 from karat.documents.cells import only_text
 from karat.documents.columns import (
     LOOKED_AT,
     MISSING,
-    VERDICTS,
     Column,
     Row,
     cell,
@@ -26,22 +25,18 @@ from karat.documents.columns import (
     numbered_alike,
     paths_in,
     score_in,
-    without_point,
 )
 from karat.documents.doubts import Seen, doubts
-from karat.documents.factors import sentence
+from karat.documents.factors import parting, sentence
 from karat.documents.names import (
     Meaning,
     Role,
     holds_scores,
     is_measure,
-    is_score_name,
     lower_is_better,
     meanings,
     repeats,
     roles_of,
-    side_of,
-    tells_of_answers,
     with_role,
     word_set,
     words_of,
@@ -53,7 +48,6 @@ from karat.documents.results import (
     compares,
     in_words,
     joining_id,
-    like_scores,
     models_by_system,
     only_counts,
     pattern_of,
@@ -68,11 +62,11 @@ from karat.documents.rows import FORMATS, read_rows
 from karat.documents.understood import beginning, examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
-from karat.formats import brief, plural, some_of, text_of
+from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
-from karat_imports.importers._metrics import doubted_directions, no_scores
+from karat_imports.importers._metrics import doubted_directions, no_scores, not_of_answers
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -85,6 +79,16 @@ from karat_imports.importers._table_trials import (
     Placed,
     Trials,
     Worth,
+)
+from karat_imports.importers._unread import (
+    MOST_WORDS,
+    check_read_in_one_way,
+    judges_in_words,
+    listed,
+    mapping,
+    may_judge,
+    not_read,
+    worth,
 )
 from karat_imports.importers.chats import Chats, table, who_answers
 
@@ -228,13 +232,10 @@ class Csv:
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
         if items:
-            findings.note(
-                f"rows of one '{chosen['id']}' say different things, and nothing numbers them: "
-                f"each {rows.unit} is a sample; if they are repetitions, "
-                f"--map id={quote(chosen['id'])}"
-            )
-            del chosen["id"]
+            findings.note(_says_different_things(rows, chosen.pop("id")))
 
+        if not systems and not {"id", "question"} & {*chosen}:
+            chosen |= _parting_id(rows, chosen)
         if not {"id", "question"} & {*chosen}:
             table = Numbered(table)
             chosen["id"] = ROW
@@ -248,10 +249,7 @@ class Csv:
         metrics = _metrics(chosen)
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
-        judged = [*of_file.items()]
-        for own in systems.values():
-            judged += [(name, columns[column]) for name, column in own.items()]
-
+        judged = [*of_file.items(), *_of_systems(systems, columns)]
         without = no_scores(judged, self._options.no_score)
         trials = Trials(
             f"{path.name}, {rows.unit}",
@@ -269,15 +267,14 @@ class Csv:
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
         of_systems = {*systems, *models, *models.values(), *(column.path for _, column in judged)}
-        used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids} | of_systems
-        if chosen.get("id") not in trials.ids:
-            used -= {chosen.get("id", "")} - {chosen.get("condition")}
-        used.add(findings.cluster or "")
+        used = of_systems | _used(chosen, trials) | {findings.cluster or ""}
         seen = Seen(
             rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
             columns=columns,
             roles=_roles(chosen, columns, [*systems]),
         )
+        if not systems and not items:
+            check_read_in_one_way(seen, used, chosen, trials, mapped={*self._options.map})
         decided = {*self._options.lower_is_better, *self._options.higher_is_better}
         said = doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared)
         for text in (*said, *self._doubted(seen, used, chosen, trials)):
@@ -325,20 +322,8 @@ class Csv:
         trials: Trials,
     ) -> Iterator[str]:
         """What is not read, or not certain."""
-        yield from _unsaid(seen.columns, used, chosen.get("answer"))
+        yield from not_read(seen.columns, used, chosen.get("answer"))
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
-        question = chosen.get("question", "")
-        name = chosen.get("id", "")
-        if question in seen.columns and name in trials.ids and not trials.conditions:
-            asked = [*filter(None, seen.texts(question))]
-            again = len(asked) - len({*asked})
-            if again and len({*seen.texts(name)}) == len(seen.rows):
-                yield (
-                    f"{plural(again, 'row repeats', 'rows repeat')} the question of an earlier row "
-                    f"under another '{name}': each is taken as a question of its own; if they are "
-                    f"repetitions, --map id={quote(question)}"
-                )
-
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield f"'{condition}' is no condition here: it is the same in all rows of a question"
@@ -427,6 +412,7 @@ class Csv:
             found["error"] = status
         if not _is_result(found | chosen):
             raise _no_results(path, columns, result, [*found, *chosen])
+        _check_of_answers(columns, found, mapped)
         systems: Mapping[str, Mapping[str, str]] = {}
         if "answer" not in found | chosen and not judged:
             scores = [name for name in found if name.startswith("score.")]
@@ -449,7 +435,7 @@ class Csv:
             found = {name: column for name, column in found.items() if column not in own}
             of_rows = [name for name in found if name.startswith(("score.", "reason."))]
             if of_rows:
-                left = _listed([found.pop(name) for name in of_rows])
+                left = listed([found.pop(name) for name in of_rows])
                 findings.note(f"not taken, as it judges no single answer of its row: {left}")
 
         return found | chosen, systems
@@ -473,7 +459,38 @@ def _decided(
     identifying = joining_id(columns)
     if not {"id", "question"} & {*named} and identifying is not None:
         roles["id"] = (identifying,)
+    grouping: tuple[Role, ...] = ("condition", "model", "repetition")
+    for role in grouping:
+        paths = with_role(columns, role)
+        if paths and role not in named:
+            roles[role] = (paths[0],)
+
     return Reading(roles=roles)
+
+
+def _says_different_things(rows: Rows, name: str) -> str:
+    """A note that rows of one id are samples of their own, and how to say that they are not."""
+    return (
+        f"rows of one '{name}' say different things, and nothing numbers them: each {rows.unit} is "
+        f"a sample; if they are repetitions, --map id={quote(name)}"
+    )
+
+
+def _used(chosen: Mapping[str, str], trials: Trials) -> set[str]:
+    """The columns that trials are read from; an id that does not tell samples apart is none."""
+    used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids}
+    if chosen.get("id") not in trials.ids:
+        used -= {chosen.get("id", "")} - {chosen.get("condition")}
+    return used
+
+
+def _parting_id(rows: Rows, chosen: Mapping[str, str]) -> dict[str, str]:
+    """The column that tells all rows of a condition and repetition apart, as an id; empty: none
+    does, or rows name neither.
+    """
+    grouping = [chosen[key] for key in ("condition", "model", "repetition") if key in chosen]
+    found = parting(Table(rows.rows), grouping, used={*chosen.values()}) if grouping else []
+    return dict(zip(["id"], found, strict=False))
 
 
 def _leave_out_words(
@@ -497,6 +514,22 @@ def _leave_out_words(
         )
 
 
+def _check_of_answers(
+    columns: Mapping[str, Column], found: Mapping[str, str], mapped: Collection[str]
+) -> None:
+    """Raises BadOption for scores of something else than answers, with what reads them all the
+    same, unless the user has named columns. `found`: target → column.
+    """
+    other = not_of_answers(columns)
+    if other is not None and "answer" not in found and not mapped:
+        raise BadOption(
+            "--map",
+            f"there are no answers, and rows say {other}: give the file with a row an answer. If "
+            f"each row is one result all the same:\n  "
+            + mapping(f"{target}={column}" for target, column in found.items()),
+        )
+
+
 def _systems_said(
     systems: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
@@ -508,19 +541,19 @@ def _systems_said(
     part = "repetition" if "condition" not in table.columns else "condition"
     if table.runs:
         part = "repetition of the system that its name begins with"
-    named = f", named by {_listed([*models.values()])}" if models else ""
+    named = f", named by {listed([*models.values()])}" if models else ""
     if answered:
         parted = "each column of answers"
     else:
         parted = "each system in the names of scores"
-    yield f"{parted} is a {part}{named}: {_listed([*systems])}"
+    yield f"{parted} is a {part}{named}: {listed([*systems])}"
     for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
         own = []
         for metrics in systems.values():
             if metric in metrics:
                 own.append(metrics[metric])
 
-        yield f"score.{metric} of each: {_listed(own)}"
+        yield f"score.{metric} of each: {listed(own)}"
 
 
 def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Column]) -> None:
@@ -545,6 +578,8 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
         if paths:
             found[target] = paths[0]
 
+    if "id" in found and repeats(found["id"]) and columns[found["id"]].is_constant:
+        del found["id"]  # that of the run, not of a question
     scores = reading.roles.get("score", ())
     shares = [path for path in scores if not only_counts(columns[path])]
     if shares or "answer" in found:
@@ -587,6 +622,15 @@ def _roles(
     return roles
 
 
+def _of_systems(
+    systems: Mapping[str, Mapping[str, str]], columns: Mapping[str, Column]
+) -> Iterator[tuple[str, Column]]:
+    """Each metric of each system, with its column."""
+    for own in systems.values():
+        for name, column in own.items():
+            yield name, columns[column]
+
+
 def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
     """Metric → its column."""
     scores = []
@@ -595,71 +639,6 @@ def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
             scores.append(name)
 
     return {name.partition(".")[2]: chosen[name] for name in scores}
-
-
-def _judges(column: Column) -> bool:
-    """Whether cells hold few different words, which have no value."""
-    few = 1 < len(column.values) <= _FEW_WORDS
-    return column.texts > 0 and few and not column.is_scored
-
-
-def _may_judge(column: Column) -> bool:
-    """Whether cells hold few words, some of which are verdicts."""
-    if not column.texts or not 1 < len(column.values) <= _MOST_WORDS or column.is_scored:
-        return False
-    return any(value.strip().casefold() in VERDICTS for value in column.values)
-
-
-def _unsaid(
-    columns: Mapping[str, Column], used: Collection[str], answer: str | None
-) -> Iterator[str]:
-    """What a file seems to hold that is not read, or not as it may be meant."""
-    in_words = set()
-    for path, column in columns.items():
-        words = sorted(column.values)
-        judges = _judges(column) and is_score_name(path)
-        if path not in used and is_score_name(path) and only_counts(column):
-            option = f"--map {quote(f'score.{path}={path}')}"
-            yield f"'{path}' holds counts: no score; if it is one, {option}"
-        if path not in used and (judges or _may_judge(column)):
-            in_words.add(path)
-            option = f"--map {quote(f'score.{path}={path}')} {_worth(column)}"
-            yield f"not taken, as it judges in words: '{path}' ({some_of(words)}); if so: {option}"
-
-    answers = columns.get(answer or "")
-    if answers is not None and 2 * answers.lists > answers.filled:
-        yield f"'{answer}' holds lists: each list is one answer"
-    alone = "each is taken as a question of its own"
-    conversations = with_role(columns, "conversation")
-    for path in conversations:
-        column = columns[path]
-        if path not in used and 1 < len(column.values) < column.filled:
-            yield f"rows of one '{path}' may be turns of one conversation: {alone}"
-
-    if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
-        yield f"rows may be turns of one conversation: {alone}"
-    holders = {without_point(path).rpartition(".")[0] for path in used}  # "": the row itself
-    whole = {*used, *in_words}  # with all objects around them
-    for path in [*whole]:
-        parts = path.split(".")
-        for end in range(1, len(parts)):
-            whole.add(".".join(parts[:end]))
-
-    left = []
-    for path, column in columns.items():
-        above = without_point(path).rpartition(".")[0]
-        if column.filled and path not in whole and above in {*holders, ""}:
-            left.append(path)
-
-    if left:
-        if len(left) > _MOST_NAMED:  # those that may have a role first, of which none is hidden
-            left.sort(key=lambda path: not tells_of_answers(path))
-        telling = sum(map(tells_of_answers, left))
-        yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
-    judging = like_scores(columns, left, [path for path in used if path in columns])
-    if judging:
-        maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
-        yield f"may be scores too, by their values: {maps}"
 
 
 def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:
@@ -692,35 +671,31 @@ def _check_verdicts(columns: Mapping[str, Column], words: Mapping[str, float | N
             if not _NO_VERDICT & {*words_of(value)}:
                 rest.append(value)
 
-        if rest and not column.numbers and len(column.values) <= _MOST_WORDS:
+        if rest and not column.numbers and len(column.values) <= MOST_WORDS:
             raise BadOption(
                 "--map",
                 f"'{column.path}' holds words of which not all have a value: say what they are "
-                f"worth:\n  --map {quote(f'score.{name}={column.path}')} {_worth(column)}",
+                f"worth:\n  --map {quote(f'score.{name}={column.path}')} {worth(column)}",
             )
 
 
-def _worth(column: Column) -> str:
-    """The option that says what the words of a column are worth, to be filled in."""
-    pairs = []
-    for value in sorted(column.values):
-        worth = score_in(value)
-        written = "?" if worth is None else brief(worth)
-        if says_not_run(value):
-            written = "null"
-        pairs.append(f"{json.dumps(value, ensure_ascii=False)}: {written}")
-
-    return f"--set {quote('words={' + ', '.join(pairs) + '}')}"
-
-
 def _check_named(trials: Trials) -> None:
-    """Raises BadOption if each question has as many rows, and nothing says what these are."""
+    """Raises BadOption if each question has as many rows, and nothing says what these are, or if
+    no question has rows of two conditions, though another id has.
+    """
+    if trials.apart is not None:
+        raise BadOption("--map", trials.apart)
     if trials.alike:
+        named = "nothing names or numbers them"
+        options = "--map condition=COLUMN"
+        for column in trials.parted_by[:1]:
+            named = f"only '{column}' parts them"
+            options = f"--map {quote(f'condition={column}')}"
         raise BadOption(
             "--set unnamed",
-            f"each question has {trials.alike} rows, and nothing names or numbers them: say "
+            f"each question has {trials.alike} rows, and {named}: say "
             f"whether these are of one system (--set unnamed=repetitions) or of several (--set "
-            f"unnamed=conditions, or --map condition=COLUMN)",
+            f"unnamed=conditions, or {options})",
         )
 
 
@@ -781,7 +756,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     if error.option == "--map" and "(columns: " not in message:
         roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))
         lines.append(
-            f"or name the columns: {roles} (columns: {_listed(leaves(columns), most=_ALL)})"
+            f"or name the columns: {roles} (columns: {listed(leaves(columns), most=_ALL)})"
         )
     return BadOption(error.option, "\n  ".join(lines))
 
@@ -828,8 +803,8 @@ def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]
     found = []
     for path in dict.fromkeys(paths):
         answers = "answer" in roles_of(path)
-        if path in columns and not answers and _may_judge(columns[path]):
-            option = f"--map {quote(f'score.{path}={path}')} {_worth(columns[path])}"
+        if path in columns and not answers and may_judge(columns[path]):
+            option = f"--map {quote(f'score.{path}={path}')} {worth(columns[path])}"
             found.append(f"; if '{path}' judges:\n  {option}")
 
     return found
@@ -856,16 +831,16 @@ def _no_results(
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
         items = numbered_alike(_unnamed_numbers(result, columns))
         if items:
-            say += f"\n  {_listed(items)} may be items: then give the file with a row an item"
+            say += f"\n  {listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = []
         for name in columns:
-            if holds_scores(name) and _judges(columns[name]):
+            if holds_scores(name) and judges_in_words(columns[name]):
                 in_words.append(name)
 
         if in_words:
             say += (
-                f"; these judge in words, which have no value: {_listed(in_words)}. To count the "
+                f"; these judge in words, which have no value: {listed(in_words)}. To count the "
                 f"words of one of them, --map {quote(f'answer={in_words[0]}')}"
             )
         return BadOption("--map", say)
@@ -916,6 +891,8 @@ def _readings(
             if reading.roles.get(role):
                 targets[role] = reading.roles[role][0]
 
+        if "golden" not in targets and reading.roles.get("criterion"):
+            targets["golden"] = reading.roles["criterion"][0]
         if "answer" not in targets:  # nothing but its scores makes it a result
             for target, column in _found(reading, columns).items():
                 if target.startswith("score."):
@@ -945,15 +922,11 @@ _NO_VERDICT = word_set(
     unparsable missing refused abstain abstained pending not"""
 )
 """Words for an answer that could not be judged."""
-_SUMMED_UP = word_set("average avg mean sum lr decay epsilon momentum dropout")
-"""Words of what sums up the numbers beside it, or sets how a program ran."""
+_SUMMED_UP = word_set(
+    """average avg mean sum lr decay epsilon momentum dropout max min maximum minimum possible pos
+    position rank order line page"""
+)
+"""Words of what sums up the numbers beside it, sets how a program ran, or is a place."""
 _MANY = 10  # rows of one id that differ in all else
-_MOST_NAMED = 12  # columns in a note
 _ALL = 50  # columns to choose from
 _MANY_ANSWERS = 3  # columns of answers that are named one by one
-_FEW_WORDS = 6  # of which a verdict is one
-_MOST_WORDS = 12  # that are asked about
-
-
-def _listed(columns: Sequence[str], *, most: int = _MOST_NAMED) -> str:
-    return some_of(columns, most=most) or "none"

@@ -1,0 +1,154 @@
+"""What a table of results holds that is not read, or not as it may be meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from shlex import quote
+
+from karat.documents.answers import says_not_run
+from karat.documents.columns import VERDICTS, Column, score_in, without_point
+from karat.documents.doubts import Seen
+from karat.documents.names import is_score_name, side_of, tells_of_answers, with_role
+from karat.documents.results import like_scores, only_counts
+from karat.errors import BadOption
+from karat.formats import brief, plural, some_of
+from karat_imports.importers._table_trials import Trials
+
+_MOST_NAMED = 12  # columns in a note
+_FEW_WORDS = 6  # of which a verdict is one
+MOST_WORDS = 12  # that are asked about
+
+
+def judges_in_words(column: Column) -> bool:
+    """Whether cells hold few different words, which have no value."""
+    few = 1 < len(column.values) <= _FEW_WORDS
+    return column.texts > 0 and few and not column.is_scored
+
+
+def may_judge(column: Column) -> bool:
+    """Whether cells hold few words, some of which are verdicts."""
+    if not column.texts or not 1 < len(column.values) <= MOST_WORDS or column.is_scored:
+        return False
+    return any(value.strip().casefold() in VERDICTS for value in column.values)
+
+
+def not_read(
+    columns: Mapping[str, Column], used: Collection[str], answer: str | None
+) -> Iterator[str]:
+    """What a file seems to hold that is not read, or not as it may be meant."""
+    in_words = set()
+    for path, column in columns.items():
+        words = sorted(column.values)
+        judges = judges_in_words(column) and is_score_name(path)
+        if path not in used and is_score_name(path) and only_counts(column):
+            option = f"--map {quote(f'score.{path}={path}')}"
+            yield f"'{path}' holds counts: no score; if it is one, {option}"
+        if path not in used and (judges or may_judge(column)):
+            in_words.add(path)
+            option = f"--map {quote(f'score.{path}={path}')} {worth(column)}"
+            yield f"not taken, as it judges in words: '{path}' ({some_of(words)}); if so: {option}"
+
+    answers = columns.get(answer or "")
+    if answers is not None and 2 * answers.lists > answers.filled:
+        yield f"'{answer}' holds lists: each list is one answer"
+    alone = "each is taken as a question of its own"
+    conversations = with_role(columns, "conversation")
+    for path in conversations:
+        column = columns[path]
+        if path not in used and 1 < len(column.values) < column.filled:
+            yield f"rows of one '{path}' may be turns of one conversation: {alone}"
+
+    if not conversations and {*map(side_of, used)} >= {"user", "assistant"}:
+        yield f"rows may be turns of one conversation: {alone}"
+    holders = {without_point(path).rpartition(".")[0] for path in used}  # "": the row itself
+    whole = {*used, *in_words}  # with all objects around them
+    for path in [*whole]:
+        parts = path.split(".")
+        for end in range(1, len(parts)):
+            whole.add(".".join(parts[:end]))
+
+    left = _left(columns, holders, whole)
+    if left:
+        if len(left) > _MOST_NAMED:  # those that may have a role first, of which none is hidden
+            left.sort(key=lambda path: not tells_of_answers(path))
+        telling = sum(map(tells_of_answers, left))
+        yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
+    judging = like_scores(columns, left, [path for path in used if path in columns])
+    if judging:
+        maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
+        yield f"may be scores too, by their values: {maps}"
+
+
+def _left(
+    columns: Mapping[str, Column], holders: Collection[str], whole: Collection[str]
+) -> list[str]:
+    """The columns of the row, or of objects of which a part is used, that are not used."""
+    left = []
+    for path, column in columns.items():
+        above = without_point(path).rpartition(".")[0]
+        if column.filled and path not in whole and above in {*holders, ""}:
+            left.append(path)
+
+    return left
+
+
+def check_read_in_one_way(
+    seen: Seen,
+    used: Collection[str],
+    chosen: Mapping[str, str],
+    trials: Trials,
+    *,
+    mapped: Collection[str],
+) -> None:
+    """Raises BadOption with all readings if further columns may be scores, by their values, or
+    questions are asked again under other ids, and the user has not said so.
+    """
+    columns = seen.columns
+    reasons = []
+    ways: list[list[str]] = []
+    scores = [f"{target}={column}" for target, column in chosen.items() if "score." in target]
+    free = _left(columns, ("",), used)
+    judging = like_scores(columns, free, [path for path in used if path in columns])
+    if judging and not any("score." in target for target in mapped):
+        further = [f"score.{path}={path}" for path in judging]
+        reasons.append(f"{listed(judging)} may be scores too, by their values")
+        ways.append([mapping([*scores, *further]), mapping(scores)])
+
+    question, name = chosen.get("question", ""), chosen.get("id", "")
+    if question in columns and name in trials.ids and not trials.conditions and not mapped:
+        asked = [*filter(None, seen.texts(question))]
+        again = len(asked) - len({*asked})
+        if again and len({*seen.texts(name)}) == len(seen.rows):
+            reasons.append(
+                f"{plural(again, 'row repeats', 'rows repeat')} the question of an earlier row "
+                f"under another '{name}': a question of its own, or a repetition"
+            )
+            ways.append([mapping([f"id={name}"]), mapping([f"id={question}"])])
+
+    if not reasons:
+        return
+    lines = [f"\n  {' '.join(parts)}" for parts in product(*ways)]
+    raise BadOption("--map", f"{'; '.join(reasons)}; say one:{''.join(lines)}")
+
+
+def mapping(pairs: Iterable[str]) -> str:
+    return " ".join(f"--map {quote(pair)}" for pair in pairs)
+
+
+def worth(column: Column) -> str:
+    """The option that says what the words of a column are worth, to be filled in."""
+    pairs = []
+    for value in sorted(column.values):
+        worth = score_in(value)
+        written = "?" if worth is None else brief(worth)
+        if says_not_run(value):
+            written = "null"
+        pairs.append(f"{json.dumps(value, ensure_ascii=False)}: {written}")
+
+    return f"--set {quote('words={' + ', '.join(pairs) + '}')}"
+
+
+def listed(columns: Sequence[str], *, most: int = _MOST_NAMED) -> str:
+    return some_of(columns, most=most) or "none"

@@ -155,3 +155,28 @@ def test_a_class_is_offered_as_what_predictions_answer(tmp_path: Path) -> None:
     with pytest.raises(BadOption) as error:
         [*import_results("csv", [path], tmp_path / "runs")]
     assert "--map question=complaint --map answer=band\n" in str(error.value)
+
+
+@pytest.mark.parametrize("command", [["score", "--scorer", "overlap"], ["import", "csv"]])
+def test_lines_of_text_are_said_to_be_no_table(tmp_path: Path, command: list[str]) -> None:
+    path = tmp_path / "said.txt"
+    path.write_text("It rains in the north today.\nI like the way you talk.\n")
+    shown = CliRunner().invoke(cli, [*command, str(path)])
+    assert "holds 2 lines of text and no columns" in " ".join(f"{shown.output} {shown.exception}".split())
+
+
+def test_answers_without_golden_ones_are_read_by_the_command_that_score_names(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {n}?", "response": f"It is {n}."} for n in range(4)]
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(rows))
+    shown = CliRunner().invoke(cli, ["score", str(path), "--scorer", "overlap"])
+    assert "answers alone are read by: karat import csv" in str(shown.exception)
+
+
+def test_a_text_beside_that_which_it_was_made_from_is_an_answer(tmp_path: Path) -> None:
+    rows = [{"seed_id": n, "seed_text": f"Mira dropped mug {n}.", "text": f"She swept up {n}."} for n in range(6)]
+    path = tmp_path / "generations.json"
+    path.write_text(json.dumps(rows))
+    with pytest.raises(BadOption) as error:
+        [*import_results("csv", [path], tmp_path / "runs")]
+    assert "--map id=seed_id --map question=seed_text --map answer=text\n" in str(error.value)

@@ -31,7 +31,7 @@ from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
-from karat.documents.results import columns_like, pattern_of, score_columns
+from karat.documents.results import columns_like, lines_alone, pattern_of, score_columns
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import examples
@@ -416,6 +416,9 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         if paths:
             named[role] = tuple(paths)
 
+    alone = lines_alone(columns)
+    if alone is not None:
+        raise BadDataset(file, [Fault(place="file", message=alone)])
     if not named:
         _refuse_folded(rows, columns)
     result = _assigned(file, columns, named)
@@ -446,7 +449,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
                 f"--{role}",
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
                 f"golden answers are in another file, name it with --dataset"
-                + _own_scores(file, columns),
+                + (_own_scores(file, columns) or _to_import(file, result)),
             )
 
         used += [(role, path) for path in paths]
@@ -556,6 +559,13 @@ def _own_scores(file: Path, columns: Mapping[str, Column]) -> str:
     return (
         f"\n  its own scores ({some_of(scores)}) are read by: karat import csv {quote(str(file))}"
     )
+
+
+def _to_import(file: Path, reading: Reading) -> str:
+    """The end of a sentence that says what reads answers without golden ones, if there are some."""
+    if not reading.roles.get("answer"):
+        return ""
+    return f"\n  answers alone are read by: karat import csv {quote(str(file))}"
 
 
 _NEEDED: Mapping[Role, str] = {

@@ -366,7 +366,8 @@ def _said(
 
     # rows have ids of questions, but no questions
     joins = not file.strong("question") and any(joined(path) in _IDS for path in file.columns)
-    if not said and joins:
+    given = [path for path in file.free if words_of(path)[-1:] == ("text",)]  # `seed_text`
+    if not said and (joins or (file.of_a_run and len(given) > 1)):
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:
         classes = same_classes(

@@ -28,7 +28,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.formats import text_of
+from karat.formats import plural, text_of
 
 _JUDGED_BY_NAME = ("score", "metadata", "condition")  # roles beside which a word of judgement wins
 _NOT_JUDGED = word_set("label labels class answer answers prediction predicted pred")
@@ -131,6 +131,17 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         for path in found
         if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
     ]
+
+
+def lines_alone(columns: Mapping[str, Column]) -> str | None:
+    """What a text file is that has no columns; None: these are columns."""
+    text = columns["transcript"].example if [*columns] == ["transcript"] else None
+    if not isinstance(text, str):
+        return None
+    return (
+        f"holds {plural(len(text.splitlines()), 'line')} of text and no columns: give a table with "
+        f"a row an answer, such as a CSV file with the columns id, question, golden and answer"
+    )
 
 
 def only_counts(column: Column) -> bool:

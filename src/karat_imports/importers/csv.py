@@ -48,6 +48,7 @@ from karat.documents.results import (
     compares,
     in_words,
     joining_id,
+    lines_alone,
     models_by_system,
     only_counts,
     pattern_of,
@@ -737,13 +738,16 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
             message += f" with --set agent=NAME; {who_answers([*names])}"
         return BadDataset(str(path), [Fault(place="file", message=message)])
 
-    message = str(error).removeprefix(f"{error.option}: ")
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     ids = []
     for column in with_role(first[0], "id")[:1]:
         ids.append(f"--map {quote(f'id={column}')} ")
 
     columns = columns_of(first)
+    alone = lines_alone(columns)
+    if alone is not None:
+        return BadDataset(str(path), [Fault(place="file", message=alone)])
+    message = str(error).removeprefix(f"{error.option}: ")
     for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"

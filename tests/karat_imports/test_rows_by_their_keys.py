@@ -180,3 +180,13 @@ def test_a_text_beside_that_which_it_was_made_from_is_an_answer(tmp_path: Path) 
     with pytest.raises(BadOption) as error:
         [*import_results("csv", [path], tmp_path / "runs")]
     assert "--map id=seed_id --map question=seed_text --map answer=text\n" in str(error.value)
+
+
+def test_of_marks_alone_a_way_to_leave_them_is_offered(tmp_path: Path) -> None:
+    rows = [{"question": f"Define {n}.", "model_answer": f"It is {n}.", "marks": n + 1} for n in range(4)]
+    said = refused(tmp_path, rows)
+    assert said.splitlines()[1:] == [
+        "  --map answer=model_answer --map score.marks=marks",
+        "  --map answer=model_answer",
+    ]
+    assert read(tmp_path, rows, map={"answer": "model_answer"}).counts["answers"] == 4

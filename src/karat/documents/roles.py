@@ -171,10 +171,11 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
     classes = []
     if second == "answer" and file.of_a_run and not {"answer"} & {*reading.roles, *file.named}:
         classes = [path for path in file.free if _is_class(file.free[path])]
-    # of predictions, a class before any sentence
-    changes[:0] = [{"answer": (path,)} for path in classes if not texts["question"]]
-    for path, question in product(classes, texts["question"]):
-        changes.insert(0, {"question": (question,), "answer": (path,)})
+    for path in classes if len(classes) == 1 else ():  # of predictions, before any sentence
+        if not texts["question"] and not reading.roles.get("score"):
+            changes.insert(0, {"answer": (path,)})
+        for question in texts["question"]:
+            changes.insert(0, {"question": (question,), "answer": (path,)})
 
     for question, other in product(texts["question"], texts[second]):
         if question != other:

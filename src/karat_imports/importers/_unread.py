@@ -103,21 +103,24 @@ def check_read_in_one_way(
     mapped: Collection[str],
 ) -> None:
     """Raises BadOption with all readings if further columns may be scores, by their values, or
-    questions are asked again under other ids, and the user has not said so.
+    questions are asked again under other ids. `mapped`: what the user has decided; then all is.
     """
+    if mapped:
+        return
     columns = seen.columns
     reasons = []
     ways: list[list[str]] = []
     scores = [f"{target}={column}" for target, column in chosen.items() if "score." in target]
     free = _left(columns, ("",), used)
     judging = like_scores(columns, free, [path for path in used if path in columns])
-    if judging and not any("score." in target for target in mapped):
+    if judging:
         further = [f"score.{path}={path}" for path in judging]
+        scores = scores or [f"answer={chosen['answer']}"]
         reasons.append(f"{listed(judging)} may be scores too, by their values")
         ways.append([mapping([*scores, *further]), mapping(scores)])
 
     question, name = chosen.get("question", ""), chosen.get("id", "")
-    if question in columns and name in trials.ids and not trials.conditions and not mapped:
+    if question in columns and name in trials.ids and not trials.conditions:
         asked = [*filter(None, seen.texts(question))]
         again = len(asked) - len({*asked})
         if again and len({*seen.texts(name)}) == len(seen.rows):

@@ -190,3 +190,13 @@ def test_of_marks_alone_a_way_to_leave_them_is_offered(tmp_path: Path) -> None:
         "  --map answer=model_answer",
     ]
     assert read(tmp_path, rows, map={"answer": "model_answer"}).counts["answers"] == 4
+
+
+def test_what_is_asked_next_is_asked_with_what_was_answered(tmp_path: Path) -> None:
+    rows = []
+    for n, model in product(range(4), ("small", "large")):
+        row = {"id": n, "model": model, "accuracy": n / 4, "f(a=1)": n / 5, "diversity": n / 6}
+        rows.append({**row, "response": f"{model} {n}"})
+    given = {"score.diversity": "diversity"}
+    assert "\n  --map score.diversity=diversity --set 'higher_is_better=" in refused(tmp_path, rows, map=given)
+    assert "--map 'score.f(a:1)=f(a=1)'" in refused(tmp_path, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from shlex import quote
 
@@ -77,7 +77,7 @@ def not_read(
         yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
     judging = like_scores(columns, left, [path for path in used if path in columns])
     if judging:
-        maps = " ".join(f"--map {quote(f'score.{path}={path}')}" for path in judging)
+        maps = mapping({f"score.{path}": path for path in judging})
         yield f"may be scores too, by their values: {maps}"
 
 
@@ -110,14 +110,14 @@ def check_read_in_one_way(
     columns = seen.columns
     reasons = []
     ways: list[list[str]] = []
-    scores = [f"{target}={column}" for target, column in chosen.items() if "score." in target]
+    scores = {target: chosen[target] for target in chosen if target.startswith("score.")}
     free = _left(columns, ("",), used)
     judging = like_scores(columns, free, [path for path in used if path in columns])
     if judging:
-        further = [f"score.{path}={path}" for path in judging]
-        scores = scores or [f"answer={chosen['answer']}"]
+        further = {f"score.{path}": path for path in judging}
+        scores = scores or {"answer": chosen["answer"]}
         reasons.append(f"{listed(judging)} may be scores too, by their values")
-        ways.append([mapping([*scores, *further]), mapping(scores)])
+        ways.append([mapping(scores | further), mapping(scores)])
 
     question, name = chosen.get("question", ""), chosen.get("id", "")
     if question in columns and name in trials.ids and not trials.conditions:
@@ -128,7 +128,7 @@ def check_read_in_one_way(
                 f"{plural(again, 'row repeats', 'rows repeat')} the question of an earlier row "
                 f"under another '{name}': a question of its own, or a repetition"
             )
-            ways.append([mapping([f"id={name}"]), mapping([f"id={question}"])])
+            ways.append([mapping({"id": name}), mapping({"id": question})])
 
     if not reasons:
         return
@@ -136,8 +136,14 @@ def check_read_in_one_way(
     raise BadOption("--map", f"{'; '.join(reasons)}; say one:{''.join(lines)}")
 
 
-def mapping(pairs: Iterable[str]) -> str:
-    return " ".join(f"--map {quote(pair)}" for pair in pairs)
+def mapping(columns: Mapping[str, str]) -> str:
+    """The options that name these columns. `columns`: target → column."""
+    options = []
+    for target, column in columns.items():
+        name = target.replace("=", ":")  # the first sign of equality ends it
+        options.append(f"--map {quote(f'{name}={column}')}")
+
+    return " ".join(options)
 
 
 def worth(column: Column) -> str:

@@ -210,7 +210,14 @@ class Csv:
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
 
-            yield self._run(path, rows, findings)
+            try:
+                run = self._run(path, rows, findings)
+            except BadOption as error:  # what is asked next is asked with what was answered
+                given = f"\n  {mapping(asked.map)} --set " if asked.map else "\n  --set "
+                text = str(error).removeprefix(f"{error.option}: ").replace("\n  --set ", given)
+                raise BadOption(error.option, text) from error
+
+            yield run
 
     def _run(self, path: Path, rows: Rows, findings: Findings) -> ImportedRun:
         columns = columns_of(row for _, row in rows.rows)
@@ -526,8 +533,7 @@ def _check_of_answers(
         raise BadOption(
             "--map",
             f"there are no answers, and rows say {other}: give the file with a row an answer. If "
-            f"each row is one result all the same:\n  "
-            + mapping(f"{target}={column}" for target, column in found.items()),
+            f"each row is one result all the same:\n  " + mapping(found),
         )
 
 

@@ -547,3 +547,22 @@ def test_what_is_acceptable_stands_beside_what_is_forbidden(tmp_path):
         ("icontains-any", "x\ny"),
         ("not-icontains", "z"),
     ]
+
+
+def test_what_holds_no_questions_is_named(tmp_path):
+    story = {"story": "a greeting", "steps": [{"user": "Hello", "intent": "greet"}, {"action": "utter_greet"}]}
+    assert "holds stories of a chatbot (Rasa)" in refused(written(tmp_path, {"stories": [story, story]}))
+    test = {"vars": {"case_id": "c-1"}, "assert": [{"type": "javascript", "value": "output.length > 3"}]}
+    assert "holds tests of promptfoo for a prompt elsewhere" in refused(written(tmp_path, {"tests": [test, test]}))
+
+
+def test_answers_with_scores_are_pointed_to(tmp_path):
+    graded = table(question=ASKED, reference_answer=SAID, provided_answer=SAID[::-1], grade=[1, 2, 3, 4])
+    (said,) = [said for said in load(written(tmp_path, graded)).warnings if "import csv" in said]
+    assert said.startswith("'provided_answer' has answers, with 'grade': if an agent gave these")
+
+
+def test_rows_without_a_question_are_one_fault(tmp_path):
+    rows = table(question=[*ASKED, "", ""], answer=[*SAID, "x", "y"], part=[1, 1, 1, 1, 2, 2])
+    said = refused(written(tmp_path, rows))
+    assert "1 fault\n  item 5: 'question' is empty in 2 of 6 items (5, 6): all those whose 'part' is 2 (2)" in said

@@ -92,8 +92,8 @@ _AGENT = word_set(
     """model generated predict predicted prediction predictions pred preds actual agent ai bot
     chatbot
     assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
-    claude llama gemini mistral qwen deepseek baseline submitted observed got admin operator
-    staff"""
+    claude llama gemini mistral qwen deepseek baseline submitted provided observed got admin
+    operator staff"""
 )
 SAID = word_set(
     """answer answers output outputs response responses text sql query reply replies completion

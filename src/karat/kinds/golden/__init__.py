@@ -159,10 +159,8 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
-            lacking = self._lacking_golden(faults) if len(samples) > 0 and faults else []
-            besides = ""
-            if lacking or self._without_golden(faults):
-                besides = _OR_DECLINES
+            lacking = self._lacking_golden(faults)
+            besides = _OR_DECLINES if lacking else ""
             if not skip:
                 if lacking:
                     faults = self._as_meant(faults, lacking)
@@ -255,20 +253,21 @@ class Golden(Kind):
         raise BadDataset(shown(path), [fault]) from error
 
     def _as_one(self, faults: list[Fault]) -> list[Fault]:
-        """The faults of rows without a golden answer as one, which says what these have in
-        common.
+        """The faults of rows without a question as one, and of those without a golden answer, which
+        says what these have in common.
         """
-        of_empty = self._without_golden(faults)
-        if self._reader is None or len(of_empty) < 2:
+        if self._reader is None:
             return faults
-        said = emptiness(self._reader.rows, self._reader.reading.one("golden") or "")
-        if said is None:
-            return faults
-        whole = Fault(
-            place=of_empty[0].place,
-            message=f"{said}; fill it in, or leave these rows out",
-        )
-        return [whole, *(fault for fault in faults if fault not in of_empty)]
+        roles = self._reader.reading.roles
+        for path in [*roles.get("question", ())[:1], *roles.get("golden", ())[:1]]:
+            empty = [fault for fault in faults if fault.message == EMPTY.format(path)]
+            said = emptiness(self._reader.rows, path) if len(empty) > 1 else None
+            if said is not None:
+                message = f"{said}; fill it in, or leave these rows out"
+                whole = Fault(place=empty[0].place, message=message)
+                faults = [whole, *(fault for fault in faults if fault not in empty)]
+
+        return faults
 
     def _as_meant(self, faults: list[Fault], lacking: Sequence[Fault]) -> list[Fault]:
         """The faults, those of rows that the file marks as without an answer as one: they are no
@@ -300,25 +299,13 @@ class Golden(Kind):
         if self._reader is None:
             return []
         golden = self._reader.reading.one("golden") or ""
-        absent = f"has no '{golden}'"
-        of_absent = []
+        lacking = []
         for fault in faults:
-            if fault.message.startswith(absent):
-                of_absent.append(fault)
+            empty = fault.message == EMPTY.format(golden)
+            if empty or fault.message.startswith(f"has no '{golden}'"):
+                lacking.append(fault)
 
-        return [*self._without_golden(faults), *of_absent]
-
-    def _without_golden(self, faults: Sequence[Fault]) -> list[Fault]:
-        """The faults of rows without a golden answer."""
-        if self._reader is None:
-            return []
-        golden = self._reader.reading.one("golden") or ""
-        found: list[Fault] = []
-        for fault in faults:
-            if fault.message == EMPTY.format(golden):
-                found.append(fault)
-
-        return found
+        return lacking
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""

@@ -73,6 +73,14 @@ _SORTS = (
         "file)",
         (word_set("criterion check dimension aspect"), word_set("weight maxscore maxpoints")),
     ),
+    _Sort(
+        "holds stories of a chatbot (Rasa), with intents and actions that must follow a message",
+        (word_set("story rule"), word_set("steps")),
+    ),
+    _Sort(
+        "holds tests of promptfoo for a prompt elsewhere: variables and assertions",
+        (word_set("vars"), word_set("assert")),
+    ),
     _Sort("holds the cells of a notebook", (word_set("celltype"), word_set("source"))),
     _Sort("holds the results of tests of code", (word_set("nodeid"), word_set("outcome"))),
     _Sort(

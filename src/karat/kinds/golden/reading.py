@@ -20,6 +20,7 @@ from karat.documents.emptiness import says_unanswerable
 from karat.documents.names import (
     Meaning,
     Role,
+    is_score_name,
     last_part,
     meanings,
     names_documents,
@@ -243,6 +244,15 @@ class RowReader:
         for path, column in self._columns.items():
             if column.names_images and path != self._golden:
                 self.notes.append(f"'{path}' names images, which no agent sees")
+
+        scores = []
+        for path, column in self._columns.items():
+            if column.is_numeric and is_score_name(path):
+                scores.append(f"'{path}'")
+
+        for path in self.reading.roles.get("answer", ())[:1]:
+            if scores:
+                self.notes.append(f"'{path}' has answers, with {some_of(scores)}: {OF_A_LOG}")
 
         for path in self.reading.roles.get("context", ())[:1]:
             self.notes.append(

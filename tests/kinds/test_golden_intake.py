@@ -563,6 +563,6 @@ def test_answers_with_scores_are_pointed_to(tmp_path):
 
 
 def test_rows_without_a_question_are_one_fault(tmp_path):
-    rows = table(question=[*ASKED, "", ""], answer=[*SAID, "x", "y"], part=[1, 1, 1, 1, 2, 2])
-    said = refused(written(tmp_path, rows))
+    rows = [*table(question=ASKED, answer=SAID, part=[1] * 4), *table(question=[""] * 4, answer=SAID, part=[2] * 4)]
+    said = refused(written(tmp_path, rows[:6]))
     assert "1 fault\n  item 5: 'question' is empty in 2 of 6 items (5, 6): all those whose 'part' is 2 (2)" in said

@@ -106,17 +106,6 @@ class CsvCells:
             raise error
 
 
-def _with_doubled_quotes(cells: CsvCells) -> bytes | None:
-    """The file with doubled quotation marks inside its cells; None: it is no CSV either."""
-    data = _STRAY_QUOTE.sub(b'""', cells.data)
-    try:
-        for _ in CsvCells(data, cells.encoding, cells.delimiter):
-            pass
-    except csv.Error:
-        return None
-    return data
-
-
 def _without_bad_lines(cells: CsvCells) -> tuple[bytes, dict[int, str]]:
     """The file with empty lines in place of those that are no CSV, and what is wrong with these;
     without the rest of the file if the header is one of them, or there are too many.
@@ -245,22 +234,16 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         for numbers, table in cells:
             scan.add(numbers, table)
     except csv.Error:
-        repaired = _with_doubled_quotes(cells)
-        if repaired is not None:
-            del rows.faults[:], rows.notes[notes:]
-            rows.count = rows.unread = 0
-            read_csv(rows, path, repaired, delimiter)
-            rows.notes.append(
-                f"quotes inside cells are read as text (first in line {cells.begins})"
-            )
-            return
-
-        mended, wrong = _without_bad_lines(cells)
+        begins = cells.begins
+        doubled = _STRAY_QUOTE.sub(b'""', data)
+        mended, wrong = _without_bad_lines(CsvCells(doubled, encoding, delimiter))
         del rows.notes[notes:], rows.faults[:]
         rows.count = rows.unread = 0
         for line, message in wrong.items():
             rows.fault(line, message)
         read_csv(rows, path, mended, delimiter)
+        if begins not in wrong:
+            rows.notes.append(f"quotes inside cells are read as text (first in line {begins})")
         return
 
     scan.take_short_lines()

@@ -566,3 +566,9 @@ def test_rows_without_a_question_are_one_fault(tmp_path):
     rows = [*table(question=ASKED, answer=SAID, part=[1] * 4), *table(question=[""] * 4, answer=SAID, part=[2] * 4)]
     said = refused(written(tmp_path, rows[:6]))
     assert "1 fault\n  item 5: 'question' is empty in 2 of 6 items (5, 6): all those whose 'part' is 2 (2)" in said
+
+
+def test_where_an_answer_is_found_is_no_rule_for_it(tmp_path):
+    rows = table(question=ASKED, standard_answer=SAID, expected_source=["a.pdf", "b.pdf", "c.pdf", "d.pdf"])
+    said = refused(written(tmp_path, rows))
+    assert "1) roles: {question: question, golden: standard_answer, criterion: null}" in said

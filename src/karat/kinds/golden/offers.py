@@ -110,12 +110,14 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
 
     lines = [f"roles: {{{', '.join(parts)}}}"]
     golden = reading.roles.get("golden", ())
-    if len(golden) == 1 and columns[golden[0]].lists and not cells.means_any(golden[0]):
+    if len(golden) > 1:
+        golden = ()  # an object, which may lack a part
+    if golden and columns[golden[0]].lists and not cells.means_any(golden[0]):
         lines.append("several: all  # or `any`, if one entry of the list is enough")
     others = reading.roles.get("distractor", ())
     if others and golden:
         lines.append(f"choices: left_out  # or without: '{others[0]}' are choices in the question")
-    for path in [*reading.roles.get("question", ())[:1], *golden[:1]]:
+    for path in [*reading.roles.get("question", ())[:1], *golden]:
         empty = columns[path].rows - columns[path].filled
         if 0 < 2 * empty < columns[path].rows and "." not in path:
             of = plural(columns[path].rows, "row")

@@ -20,6 +20,7 @@ from karat.documents.emptiness import says_unanswerable
 from karat.documents.names import (
     Meaning,
     Role,
+    criterion_type,
     is_score_name,
     last_part,
     meanings,
@@ -304,16 +305,8 @@ class RowReader:
 
         readings: list[Reading] = []
         for reading in offers:
-            roles = dict(reading.roles)
-            if roles.get("criterion"):
-                roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
-                if not roles["criterion"] and not roles.get("golden"):
-                    continue
-
-            if len(self._parts) > 1 and "golden" in roles:
-                roles["golden"] = self._parts
-            offered = Reading(roles=roles, unused=reading.unused)
-            if offered not in readings:
+            offered = self._offered(reading)
+            if offered is not None and offered not in readings:
                 readings.append(offered)
 
         # those with which most rows can be read come first, in their order
@@ -338,6 +331,27 @@ class RowReader:
         for reading in readings:
             settings = {line.partition("  #")[0]: None for line in setting_lines(reading, columns)}
             self.readings += ("\n".join(settings),)
+
+    def _offered(self, reading: Reading) -> Reading | None:
+        """The reading with those of its criteria that can be read; None: nothing is left of it."""
+        roles = dict(reading.roles)
+        if roles.get("criterion"):
+            roles["criterion"] = tuple(self._readable(roles["criterion"], asked=True))
+            if not roles["criterion"] and not roles.get("golden"):
+                return None
+
+        places = []  # where an answer is found, which is no rule for it
+        for path in roles.get("criterion", ()):
+            if names_documents(path) and criterion_type(path) is None:
+                places.append(path)
+
+        right = [*roles.get("golden", ()), *roles.get("answer", ())]
+        if places and right and not names_documents(right[0]):
+            rules = roles["criterion"]
+            roles["criterion"] = tuple(path for path in rules if path not in places)
+        if len(self._parts) > 1 and "golden" in roles:
+            roles["golden"] = self._parts
+        return Reading(roles=roles, unused=reading.unused)
 
     def _readable(self, columns: Iterable[str], *, asked: bool = False) -> list[str]:
         """The columns whose cells can be read as criteria in most rows that have one; objects

@@ -270,3 +270,17 @@ BY_ID = [{"id": "1", "prediction": "a", "reference": "b"}, {"id": "2", "predicti
 )
 def test_tables_of_the_same_columns_are_one(tables, rows):
     assert together(tables, [*tables]) == rows
+
+
+def test_lists_of_texts_are_talks_where_their_name_says_so():
+    talks = [["Hi.", "Hello.", "Bye."], ["Where?", "Here."]]
+    assert tables_in({"topics": ["greetings"], "conversations": talks}) == {
+        "conversations": [{"dialogue": talk} for talk in talks]
+    }
+    assert tables_in({"topics": ["greetings"], "colours": talks}) == {}
+
+
+def test_many_objects_by_id_that_hold_the_same_are_rows_whatever_they_hold():
+    index = {f"n{number}": {"title": f"Case {number}", "parts": [number]} for number in range(25)}
+    (rows,) = tables_in(index).values()
+    assert rows[24] == {"id": "n24", "title": "Case 24", "parts": [24]}

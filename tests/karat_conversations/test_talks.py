@@ -133,8 +133,9 @@ ONE_TURN = [{"role": "user", "content": WHERE}, {"role": "assistant", "content":
     ],
 )
 def test_messages_are_known_by_what_their_keys_hold(tmp_path, row):
-    rows = [nameless(found) for found in read(tmp_path, [row, row])]
-    assert [found[MESSAGES] for found in rows] == [ONE_TURN] * 2
+    for found in read(tmp_path, [row, row]):
+        said = [(message["role"], message["content"]) for message in found[MESSAGES]]
+        assert said == [("user", WHERE), ("assistant", SENT)]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,8 @@ def test_turns_of_a_user_to_which_nobody_replies_are_said_to_be_such(tmp_path):
         [{"id": 1, "turns": ["Write it.", "Shorten it."]}],
         [{"goal": "refund", "user_turns": ["I want it back.", "Why not?"]}],
     ):
-        assert "but no replies" in (unasked(read_rows(written(tmp_path, rows))) or "")
+        other = unasked(read_rows(written(tmp_path, rows)))
+        assert other is not None and "but no replies" in other.message
 
 
 def test_several_answers_to_one_question_are_no_turns(tmp_path):
@@ -462,8 +464,10 @@ def test_a_reply_in_a_row_without_a_question_answers_no_question_of_another_row(
 
 def test_turns_of_a_user_alone_are_said_to_be_asked_one_after_the_other(tmp_path):
     tests = [{"name": "a b", "turns": [{"user": "Hi", "expect": {"x": 1}}, {"user": "Where?"}]}] * 3
-    said = unasked(read_rows(written(tmp_path, {"tests": tests})))
-    assert said is not None
+    other = unasked(read_rows(written(tmp_path, {"tests": tests})))
+    assert other is not None
+    said = other.message
+    assert other.question == "turns[].user"
     assert "holds what users say in several turns ('turns')" in said
     assert "speaker 2" not in said
     assert "`roles: {question: turns[].user}` asks those of a row at once" in said
@@ -479,10 +483,10 @@ def test_turns_of_a_user_alone_are_said_to_be_asked_one_after_the_other(tmp_path
     ],
 )
 def test_what_one_side_says_in_turn_has_yet_to_be_asked(tmp_path, row, named):
-    said = unasked(read_rows(written(tmp_path, [row] * 3)))
-    assert said is not None
-    assert named in said
-    assert ("at once" in said) == ("customer_turns" in row)
+    other = unasked(read_rows(written(tmp_path, [row] * 3)))
+    assert other is not None
+    assert named in other.message
+    assert ("at once" in other.message) == ("customer_turns" in row)
 
 
 def test_lists_of_what_people_say_are_named_for_that(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from openpyxl import Workbook
 from tests.karat_imports.imported import FILES, findings, imported
 
-from karat.errors import BadDataset, OperatorError
+from karat.errors import BadDataset, BadOption, OperatorError
 from karat.records import Answer, ToolCall
 from karat_imports.imported import format_of, import_results
 from karat_imports.importers.csv import Csv
@@ -195,7 +195,7 @@ def test_one_file_whose_speakers_are_unclear_does_not_stop_the_others(tmp_path: 
     (made,) = import_results("chats", [calls, plain], tmp_path / "runs")
     assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello."]
     ((kind, text),) = findings(made)
-    assert kind == "unreadable" and "say which of the speakers answers: 'Caller', 'Recipient'" in text
+    assert kind == "unreadable" and "none of them an assistant by name: 'Caller' (1), 'Recipient' (1)" in text
 
 
 @pytest.mark.parametrize(
@@ -708,12 +708,15 @@ def test_exports_of_groups_name_their_people(
 def test_a_chat_that_is_saved_after_each_turn_counts_once(tmp_path: Path) -> None:
     whole = [*turns("Hi?", "Hello."), *turns("Open?", "At nine."), *turns("Bye.", "Bye.")]
     chats = [{"session_id": "s1", "messages": whole[:end]} for end in (2, 4, 6)]
-    chats += [{"session_id": "s2", "messages": turns("Hi?", "Hello.")} for _ in range(2)]  # asked twice
+    chats += [{"session_id": "s2", "messages": turns("Hi?", "Hello.")} for _ in range(2)]  # saved twice
     path = tmp_path / "saved.jsonl"
     path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
     made = imported("chats", tmp_path / "runs", path)
-    assert made.counts["answers"] == 5
-    assert findings(made) == {("left out", "chat that a later record of it continues"): 2}
+    assert made.counts["answers"] == 4
+    assert findings(made) == {("left out", "chat that another record of it continues or repeats"): 3}
+
+    path.write_text("".join(json.dumps(chat) + "\n" for chat in reversed(chats)))  # the newest first
+    assert imported("chats", tmp_path / "reversed", path).counts["answers"] == 4
 
 
 def test_the_model_may_be_in_an_object_beside_the_messages(tmp_path: Path) -> None:
@@ -756,14 +759,14 @@ def test_a_log_that_grows_by_a_turn_a_record_is_one_chat(tmp_path: Path) -> None
     path.write_text("\n".join(json.dumps({"id": end, "history": turns[:end]}) for end in range(1, 5)))
     made = imported("chats", tmp_path / "runs", path)
     assert made.counts["answers"] == 4
-    assert findings(made) == {("left out", "chat that a later record of it continues"): 3}
+    assert findings(made) == {("left out", "chat that another record of it continues or repeats"): 3}
 
     others = [[{"user": "Bye", "bot": "Bye"}, *turns[2:]][:end] for end in (1, 2)]  # saved twice
     lines = [json.dumps({"id": f"o{end}", "history": chat}) for end, chat in enumerate(others)]
     path.write_text("\n".join([path.read_text(), *lines]))
     made = imported("chats", tmp_path / "again", path)
     assert made.counts["answers"] == 6
-    assert findings(made) == {("left out", "chat that a later record of it continues"): 4}
+    assert findings(made) == {("left out", "chat that another record of it continues or repeats"): 4}
 
 
 def test_a_chat_that_begins_as_another_is_its_own(tmp_path: Path) -> None:
@@ -884,3 +887,70 @@ def test_pauses_alone_do_not_make_exchanges_conversations(tmp_path: Path) -> Non
     path.write_text("\n".join(lines))
     notes = imported("chats", tmp_path / "runs", path).findings.notes
     assert any("a row is a chat" in note for note in notes)
+
+
+def test_who_goes_on_after_days_may_have_had_several_conversations(tmp_path: Path) -> None:
+    said = []
+    for day in (1, 2, 5):
+        for who, text in (("user", "Hi?"), ("bot", "Hello."), ("user", f"Day {day}?"), ("bot", "Yes.")):
+            said.append({"sender": who, "message": text, "timestamp": f"2024-01-0{day}T10:00:00"})
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"ann": said, "bob": said[:2]}))
+    with pytest.raises(BadOption, match=r"pause=30  # 4 conversations.*\n  2\) --set conversation=id  # 2 conv"):
+        imported("chats", tmp_path / "asked", path)
+    for options, conversations in (({"pause": 30}, 4), ({"conversation": "id"}, 2)):
+        (made,) = import_results("chats", [path], tmp_path / str(conversations), options=options)
+        assert len({one.metadata["conversation"] for one in made.run.samples()}) == conversations
+
+
+def test_messages_in_cells_are_of_the_conversations_that_a_column_names(tmp_path: Path) -> None:
+    rows = ["conversation_uuid,message"]
+    for name in ("a", "b"):
+        for who, text in (("human", f"Who is {name}?"), ("ai", f"I am {name}.")):
+            message = json.dumps({"type": who, "data": {"content": text, "type": who}})
+            rows.append(f"{name}," + '"' + message.replace('"', '""') + '"')
+    path = tmp_path / "messages.csv"
+    path.write_text("\n".join(rows))
+    made = imported("chats", tmp_path / "runs", path)
+    assert [one.text for one in made.run.events_of(Answer)] == ["I am a.", "I am b."]
+
+
+def test_answers_that_other_rows_ask_are_of_no_agent(tmp_path: Path) -> None:
+    lines = [f"what is number {number}?,what is number {number + 1}!" for number in range(12)]
+    path = tmp_path / "pairs.csv"
+    path.write_text("\n".join(["said,replied", *lines]))
+    with pytest.raises(BadOption, match="11 of 12 answers are what other rows ask"):
+        imported("chats", tmp_path / "asked", path)
+    named = {"text": "said", "agent": "replied"}
+    (made,) = import_results("chats", [path], tmp_path / "runs", options=named)
+    assert made.counts["answers"] == 12
+
+
+def test_numbers_of_turns_say_which_message_is_first(tmp_path: Path) -> None:
+    chats = []
+    for number in range(8):
+        who = [("assistant", f"Task {number}?"), ("user", "A."), ("assistant", "Why?"), ("user", "B.")]
+        said = [{"role": role, "content": text, "turn": at // 2} for at, (role, text) in enumerate(who)]
+        chats.append({"id": f"c{number}", "messages": said})
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(chats))
+    assert imported("chats", tmp_path / "runs", path).counts["answers"] == 8
+
+
+def test_sessions_of_coding_agents_hold_a_message_a_row_beside_other_events(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": 1}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "x = 1"}
+    said = [
+        ("user", "Fix it."),
+        ("assistant", [{"type": "text", "text": "Looking."}, call]),
+        ("user", [result]),
+        ("assistant", [{"type": "text", "text": "Done."}]),
+    ]
+    rows: list[object] = [{"type": "snapshot", "files": []}]
+    for role, content in said:
+        rows.append({"type": role, "sessionId": "s1", "message": {"role": role, "content": content}})
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    (answer,) = imported("chats", tmp_path / "runs", path).run.events_of(Answer)
+    assert answer.replies[0].text == "Done."
+    assert answer.replies[0].tool_calls == (ToolCall(tool="look", input={"at": 1}, result="x = 1"),)

@@ -286,3 +286,9 @@ def test_a_table_of_two_texts_may_hold_right_answers_which_check_asks(tmp_path: 
         path = write(tmp_path, [{**row, **more} for row in rows])
         (result,) = import_results("chats", [path], tmp_path / str(number))
         assert (note in result.findings.notes) == (not more)
+
+
+def test_exchanges_are_called_by_their_ids(tmp_path: Path) -> None:
+    rows = [{"id": f"x{number}", "question": f"Is {number} even?", "response": "Yes, it is."} for number in range(6)]
+    made = imported("chats", tmp_path / "runs", write(tmp_path, rows))
+    assert [one.id for one in made.run.samples()] == [f"x{number}" for number in range(6)]

@@ -116,3 +116,24 @@ def test_documents_in_a_list_of_objects_are_offered_by_their_path(tmp_path: Path
     assert texts(read.samples[0], "golden").startswith("tea.py")
     assert read.understood is not None
     assert read.understood.unused == ("category",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "offered"),
+    [
+        (
+            [{"turns": ["Hi.", "Where?"], "expected_output": "Here.", "lang": "en"}],
+            ["roles: {question: turns, golden: expected_output}"],
+        ),
+        (
+            [{"turns": [{"user": "Hi.", "expected_facts": ["a"]}, {"user": "Who?", "expected_facts": ["b", "c"]}]}],
+            ['roles: {question: "turns[].user", golden: null, criterion: "turns[].expected_facts"}'],
+        ),
+    ],
+)
+def test_turns_yet_to_be_asked_are_offered_as_one_message(tmp_path: Path, rows: list[Any], offered: list[str]) -> None:
+    file = tmp_path / "tests.json"
+    file.write_text(json.dumps(rows * 3))
+    with pytest.raises(BadDataset, match="in several turns") as error:
+        Golden(Golden.Options()).load(file)
+    assert [*error.value.readings] == offered

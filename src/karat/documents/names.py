@@ -111,7 +111,7 @@ _FILLERS |= word_set(
 _TIMES = word_set("latency duration elapsed time")
 _TIMED = word_set("response answer inference generation execution processing run total taken")
 _UNITS = word_set("s sec secs second seconds ms milliseconds")
-_ENDS_OF_IDS = word_set("id ids url urls score type length count number")
+_ENDS_OF_IDS = word_set("id ids uuid url urls score type length count number")
 _DOCUMENTS = word_set(
     """id ids doc docs document documents source sources file files filename page pages slug slugs
     url urls link links path paths chunk chunks passage passages citation citations section sections
@@ -660,7 +660,7 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
 
 
 def _identifier(words: tuple[str, ...]) -> Meaning | None:
-    if words[-1] == "id" and len(words) == 2:
+    if words[-1] in ("id", "uuid") and len(words) == 2:
         if "condition" in sure_roles(words[0]):
             return Meaning("condition")
         if words[0] in ADDED.before_id:

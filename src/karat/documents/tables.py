@@ -63,7 +63,8 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         named = ("question", "answer") if _are_sentences(document) else ("id", "value")
         return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
 
-    return {}
+    talks = _talks_in(document)
+    return talks or _alike_by_id(document)
 
 
 def rows_of(item: Any) -> list[dict[str, Any]]:
@@ -350,6 +351,38 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append({name: key, **entry})
 
     return rows
+
+
+def _talks_in(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The lists of an object that hold a list of texts for each conversation, by their names."""
+    found: dict[str, list[Any]] = {}
+    for key, talks in document.items():
+        if not _holds_turns(key) or not isinstance(talks, list):
+            continue
+        if talks and all(map(_is_in_texts, talks)):
+            found[key] = [{"dialogue": talk} for talk in talks]
+
+    return found
+
+
+def _is_in_texts(talk: object) -> bool:
+    """Whether a list holds several texts and nothing else."""
+    return isinstance(talk, list) and len(talk) > 1 and all(isinstance(t, str) for t in talk)
+
+
+def _alike_by_id(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The entries of an object whose keys are ids, whatever they hold: many objects with most keys
+    in common, of which some are texts.
+    """
+    entries = [*document.values()]
+    if len(entries) < _FEW or not all(isinstance(entry, Mapping) for entry in entries):
+        return {}
+    shared = set.intersection(*map(set, entries))
+    texts = [key for key in shared if isinstance(entries[0][key], str)]
+    if not texts or any(2 * len(shared) <= len(entry) for entry in entries):
+        return {}
+    name = "key" if "id" in shared else "id"
+    return {"": [{name: key, **entry} for key, entry in document.items()]}
 
 
 def _are_sentences(names: Collection[str]) -> bool:

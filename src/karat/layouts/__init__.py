@@ -8,10 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from karat import plugins
 from karat.documents.row_list import Rows
 
-__all__ = ["Layout", "laid_out", "speakers", "unasked"]
+__all__ = ["Layout", "Unasked", "laid_out", "speakers", "unasked"]
+
+
+class Unasked(msgspec.Struct, frozen=True):
+    """What rows hold that have no question."""
+
+    message: str  # the end of a sentence
+    question: str | None = None  # the path of what is yet to be asked, in several turns
 
 
 class Layout(Protocol):
@@ -32,8 +41,8 @@ class Layout(Protocol):
         messages; none: there are none such.
         """
 
-    def unasked(self, rows: Rows) -> str | None:
-        """What rows without a question hold instead, as the end of a sentence; None: unknown."""
+    def unasked(self, rows: Rows) -> Unasked | None:
+        """What rows without a question hold instead; None: unknown."""
 
 
 def laid_out(
@@ -56,8 +65,8 @@ def speakers(rows: Rows) -> Mapping[str, int]:
     return next(filter(None, (layout.speakers(rows) for layout in _layouts())), {})
 
 
-def unasked(rows: Rows) -> str | None:
-    """What rows without a question hold instead, as the end of a sentence; None: unknown."""
+def unasked(rows: Rows) -> Unasked | None:
+    """What rows without a question hold instead; None: unknown."""
     return next(filter(None, (layout.unasked(rows) for layout in _layouts())), None)
 
 

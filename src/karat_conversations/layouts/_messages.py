@@ -10,7 +10,7 @@ from itertools import islice
 from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, has_both_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, is_empty, without
+from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import last_part, roles_of, side_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -111,28 +111,19 @@ def put_in_order(moved: int, when: str | None) -> str:
     return f"; {plural(moved, 'conversation')} put in the order of '{when}'"
 
 
-def in_objects(
-    rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None
-) -> Rows | None:
-    """Rows that hold a message each in an object, beside other events, as sessions of coding agents
-    are logged.
-    """
-    for path in [path for path in columns if f"{path}.role" in columns and "." not in path]:
-        sides = {side_of(value) for value in columns[f"{path}.role"].values}
-        if not sides >= {"user", "assistant"} or 2 * columns[path].objects < columns[path].rows:
-            continue
-        said = []
-        for number, row in rows.rows:
-            message = row.get(path)
-            if isinstance(message, Mapping):
-                beside = without(row, (path,))
-                said.append((number, beside, {**message, "content": message.get("content")}))
+def message_a_row(rows: Rows, chats: Sequence[tuple[int, Row]], path: str) -> Rows:
+    """The conversations in rows that hold a message each, in a cell, beside other events."""
+    columns = columns_of(row for _, row in rows.rows)
+    said = []
+    for number, row in chats:
+        for message in row[MESSAGES]:
+            said.append((number, without(row, (MESSAGES,)), message))
 
-        named = next(iter(with_role(columns, "conversation")), None)
-        chats, _ = by_conversation(said, named, agent)
-        return with_rows(rows, chats, f"'{path}': a message a row")
-
-    return None
+    named = next(iter(with_role(columns, "conversation")), None)
+    when = time_column(rows, columns)
+    talks, moved = by_conversation(said, named, ANYONE, when)
+    note = f"'{path}': a message a row" + put_in_order(moved, when)
+    return with_rows(rows, talks, note, regrouped=True)
 
 
 def by_conversation(

@@ -32,14 +32,16 @@ class Keys(msgspec.Struct, frozen=True):
     side: str | None = None  # of those whose `speaker` is true; None: it is their name
 
     def message(self, entry: Row) -> Message:
-        """A message with the usual keys; without content if it has no text."""
+        """A message with the usual keys, and its own; without content if it has no text."""
         filled = [cell(entry, path) for path in self.texts]
         filled = [value for value in filled if not is_empty(value)]
         who = cell(entry, self.speaker)
         if self.side is not None:
             is_it = str(who).strip().lower() in ("true", "yes", "1")
             who = self.side if is_it else _OTHER[self.side]
-        return {"role": str(who), "content": next(iter(filled), None)}
+        read = {path.partition(".")[0] for path in (self.speaker, *self.texts)}
+        kept = without(entry, read)
+        return {**kept, "role": str(who), "content": next(iter(filled), None)}
 
 
 _OTHER = {"user": "assistant", "assistant": "user"}

@@ -13,7 +13,14 @@ from functools import partial
 from itertools import islice
 
 from karat.documents.chats import Message, has_both_sides, of_people, of_users
-from karat.documents.columns import LOOKED_AT, Column, are_messages, columns_of, is_empty, without
+from karat.documents.columns import (
+    LOOKED_AT,
+    Column,
+    are_messages,
+    columns_of,
+    is_empty,
+    without,
+)
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
@@ -24,6 +31,7 @@ from karat.documents.names import (
 )
 from karat.documents.row_list import Rows
 from karat.formats import plural, some_of
+from karat.layouts import Unasked
 from karat_conversations.layouts._cells import (
     are_of_speakers,
     is_spoken,
@@ -40,7 +48,11 @@ from karat_conversations.layouts._columns import (
     in_parallel_lists,
 )
 from karat_conversations.layouts._lists import listed_apart
-from karat_conversations.layouts._messages import in_objects, in_rows, speaker_and_text_columns
+from karat_conversations.layouts._messages import (
+    in_rows,
+    message_a_row,
+    speaker_and_text_columns,
+)
 from karat_conversations.layouts._phrases import phrases_apart
 from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
@@ -91,7 +103,7 @@ class Talks:
             return dict(names)
         return {}
 
-    def unasked(self, rows: Rows) -> str | None:
+    def unasked(self, rows: Rows) -> Unasked | None:
         """That rows are messages of people, without an assistant; of a text, also that it is no
         conversation.
         """
@@ -103,24 +115,26 @@ class Talks:
 
         if turns:
             where = f"in several turns ({some_of([repr(path) for path in turns])})"
-            said = of_users(where, _of_texts(turns[0], columns[turns[0]]))
+            asked = _of_texts(turns[0], columns[turns[0]])
+            said = of_users(where, asked)
             if is_spoken(turns[0]) and not _of_one_side(columns[turns[0]].example):
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
-            return said
+            return Unasked(said, asked)
         of_text = [*columns] == ["transcript"]
         of_people_alone = [*columns] == [MESSAGES] and not columns[MESSAGES].messages
         speaker, text = speaker_and_text_columns(columns)
-        asked = with_role(columns, "question", "golden", "answer")
-        if not (of_text or of_people_alone) and (text is None or asked):
+        roles = with_role(columns, "question", "golden", "answer")
+        if not (of_text or of_people_alone) and (text is None or roles):
             return None
         names = self.speakers(rows)
         if names:
-            return of_people(names)
+            return Unasked(of_people(names))
         if of_text:
-            return "no conversation: its lines have no speakers"
+            return Unasked("no conversation: its lines have no speakers")
         if speaker is None:
             return None
-        return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
+        said = f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
+        return Unasked(said)
 
 
 def _asked_in_turn(path: str, column: Column) -> bool:
@@ -196,7 +210,6 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
         found = (
             in_numbered_columns(rows, columns)
             or in_lists_of_sides(rows, columns)
-            or in_objects(rows, columns, agent)
             or in_parallel_lists(rows, columns, agent)
         )
         if found is None and not asks(columns):
@@ -268,6 +281,8 @@ def _in_cells(
                     beside += len(of_tree(value)) - len(of_tree(held))
                 chats.append((number, {**others, MESSAGES: read(held)}))
 
+            if len(chats) > 1 and all(len(row[MESSAGES]) <= 1 for _, row in chats):
+                return message_a_row(rows, chats, path)
             if agent and not any(has_both_sides(row[MESSAGES]) for _, row in chats):
                 continue
             note = f"'{path}': conversations"

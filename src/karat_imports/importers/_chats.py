@@ -44,6 +44,8 @@ def spoken(content: object) -> str | None:
     """
     if isinstance(content, str):
         return content or None
+    if isinstance(content, dict) and "content" in content:  # LangChain's `data` of a message
+        return spoken(content["content"])
     texts: list[str] = []
     for part in _parts(content):
         row = Json(part)

@@ -274,7 +274,7 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
         if len(chats) > 1 and 2 * complete > len(chats):
             said = plural(len(chats), "conversation")
             if by.pause is not None:
-                said += f"; {_PAUSE} minutes without a message begin a new one"
+                said = _parted_at(len(chats))
             sizes = tuple(map(len, chats))
             found.setdefault(sizes, (by, f"{by.options()}  # {said}"))
 
@@ -286,6 +286,36 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     if not named:
         ways.append(f"{Grouping((ALL,)).options()}  # one conversation")
     return ways
+
+
+def choices_of_chats(rows: Rows) -> list[str]:
+    """The same of rows that are chats: each is one conversation, or pauses part those of a person;
+    none: few go on after half a day.
+    """
+    said = resumed = parts = 0
+    for _, row in rows.rows:
+        key = _timed(row)
+        parts += len(_parted(row, timedelta(minutes=_PAUSE)))
+        if key is None:
+            continue
+        said += len(row[key])
+        if len(_parted(row, _LONG)) > 1:
+            resumed += len(row[key])
+
+    if 4 * resumed <= said:
+        return []
+    named = [key for key in with_role(keys_of(rows), "conversation", "id") if "." not in key]
+    each = Grouping(tuple(named[:1]) or (ROW,))
+    parted = Grouping((), _PAUSE)
+    return [
+        f"{parted.options()}  # {_parted_at(parts)}",
+        f"{each.options()}  # {plural(rows.count, 'conversation')}",
+    ]
+
+
+def _parted_at(conversations: int) -> str:
+    held = plural(conversations, "conversation")
+    return f"{held}; {_PAUSE} minutes without a message begin a new one"
 
 
 def _chats(
@@ -373,6 +403,7 @@ def keys_of(rows: Rows) -> dict[str, None]:
 
 def row_times(rows: Rows) -> dict[int, datetime]:
     """When each row was written, by its number; none: no column says so."""
+    numbers = {number for number, _ in rows.rows}  # a row may have been parted
     for key in keys_of(rows):
         if OF_TIME.isdisjoint(words_of(key)) or words_of(key) in _DAYS:
             continue
@@ -382,7 +413,7 @@ def row_times(rows: Rows) -> dict[int, datetime]:
             if written is not None:
                 found[number] = datetime.fromisoformat(written)
 
-        if 2 * len(found) > rows.count:
+        if 2 * len(found) > len(numbers):
             return found
 
     return {}

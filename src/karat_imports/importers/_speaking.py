@@ -149,7 +149,9 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
         for name in agents:
             answer = cell(row, name)
             if not is_empty(answer):
-                message = {"role": "assistant", NAME: name, "content": str(answer)}
+                message = {"role": "assistant", "content": str(answer)}
+                if len(agents) > 1:
+                    message[NAME] = name
                 found.add(number, {**beside, "messages": [message]})
 
     if unasked:
@@ -218,10 +220,13 @@ def _without_text(silent: Sequence[Row], said: Rows) -> str:
 
 def joined(said: Said) -> Rows:
     """The conversations of such rows: of one name in the first column that names them, in the order
-    of their times; without one, each exchange is one, and messages are all one.
+    of their times; without one, each exchange is one, by its id, and messages are all one.
     """
     rows = said.rows
-    named = next((key for key in with_role(keys_of(rows), "conversation") if "." not in key), None)
+    keys = [key for key in keys_of(rows) if "." not in key]
+    named = next(iter(with_role(keys, "conversation")), None)
+    if named is None and said.exchanges:
+        named = next((key for key in with_role(keys, "id") if _tells_rows_apart(rows, key)), None)
     when = row_times(rows)
     groups: dict[str, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:
@@ -246,7 +251,7 @@ def joined(said: Said) -> Rows:
                 shared[key] = value
 
         if name:
-            shared["conversation_id"] = name
+            shared[named or "conversation_id"] = name
         messages: list[Message] = []
         for _, row in group:
             messages += row["messages"]
@@ -254,6 +259,12 @@ def joined(said: Said) -> Rows:
         found.add(group[0][0], {**shared, "messages": messages})
 
     return found
+
+
+def _tells_rows_apart(rows: Rows, key: str) -> bool:
+    """Whether each row of the file has another value."""
+    numbers = {number for number, _ in rows.rows}
+    return len({str(row.get(key)) for _, row in rows.rows}) == len(numbers)
 
 
 def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str]:
@@ -542,6 +553,34 @@ def _columns(columns: Mapping[str, Column]) -> str:
         named += [f"{path}{_ENTRY}{key}" for key in keys] or [path]
 
     return f"its columns: {some_of([clean(str(name)) for name in named], most=_MOST_NAMED)}"
+
+
+def compared(value: object) -> str:
+    """A value as columns keep it to look at, in one case."""
+    return str(value)[:200].strip().casefold()
+
+
+def two_texts(rows: Rows) -> tuple[str, ...]:
+    """The columns of rows that hold texts in two columns and nothing else; empty: there is more."""
+    columns = columns_of(row for _, row in rows.rows)
+    worded = []
+    for path, column in columns.items():
+        spaced = sum(" " in value.strip() for value in column.values)
+        if column.is_text and 2 * spaced > len(column.values):
+            worded.append(path)
+
+    return tuple(worded) if len(worded) == len(columns) == 2 else ()
+
+
+def said_again(rows: Rows, columns: Sequence[str]) -> int:
+    """How many texts of the second column rows hold in the first, whatever marks are in them."""
+    letters: list[list[str]] = []
+    for _, row in rows.rows:
+        texts = [compared(row.get(column)) for column in columns]
+        letters.append(["".join(filter(str.isalnum, text)) for text in texts])
+
+    asked = {question for question, _ in letters}
+    return sum(answer in asked for _, answer in letters)
 
 
 def shown_with_counts(names: Mapping[str, int]) -> str:

@@ -47,6 +47,7 @@ from karat_imports.importers._grouping import (
     OF_TIME,
     Grouping,
     choices,
+    choices_of_chats,
     grouped,
     times_of,
     ways_listed,
@@ -68,9 +69,12 @@ from karat_imports.importers._speaking import (
     Speaking,
     as_messages,
     certain_reading,
+    compared,
     joined,
     question,
+    said_again,
     shown_with_counts,
+    two_texts,
     unread_replies,
 )
 from karat_imports.importers._traces import named_after
@@ -85,6 +89,7 @@ _CHAT = re.compile(
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
 _MOST_NAMED = 12  # columns in a note
+_MANY_AGAIN = 0.1  # of the answers
 _FEWEST_ALIKE = 5  # answers that are surely not one text by chance
 _OF_MESSAGES = {
     *("id", "name", "type", "model", "role", "content", "contents", "parts", "message", "kwargs"),
@@ -193,7 +198,7 @@ class Chats:
             return self._with_replies(_Log(path))
         read = table(path, part=asked.part, sheet=asked.sheet)
         read = with_headers(without_placeholders(read, self._grouping), self._grouping)
-        read = _doubted(grouped(read, self._grouping, path))
+        read = self._doubted(grouped(read, self._grouping, path), path, alone=alone)
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
@@ -207,22 +212,21 @@ class Chats:
         if certain is not None:
             return self._as_said(read, certain, path, alone=alone)
         names = speakers(read)
-        if names and alone:
-            raise BadOption("--set agent=NAME", f"{path}: {of_people(names)}")
-        if names:  # the other files can be read
-            raise bad_file(path, f"--set agent=NAME: {who_answers([*names])}")
+        if names:
+            raise _refusal("--set agent=NAME", path, of_people(names), alone=alone)
         columns = columns_of(row for _, row in read.rows)
         reading = _asked_and_answered(columns, path)
-        if reading is not None and self._agent is None:
-            exchanges = _exchanges(read, reading)
-            found = _chats(path, laid_out(exchanges, whole=True))
-            if found is not None:
-                self._ask_who_answers(read, found, path, alone=alone)
-                self._ask_what_groups(exchanges, found, path, alone=alone)
-                return found
+        if reading is not None:
+            roles = reading.roles
+            exchanged = Speaking(roles["question"][:1], None, roles["answer"][:1])
+            found = self._as_said(read, exchanged, path, alone=alone)
+            self._ask_who_answers(read, found, path, alone=alone)
+            return found
 
-        message = unasked(read)
-        if message is None:
+        other = unasked(read)
+        if other is not None:
+            message = other.message
+        else:
             message = question(
                 read, "holds no chats: messages, or turns of a user and an assistant"
             )
@@ -233,6 +237,26 @@ class Chats:
             message += "; if each row is a question and the answer to it, use `karat import csv`"
         asks_for_columns = alone and ADD in message
         raise _refusal("--set text=COLUMN", path, message, alone=asks_for_columns)
+
+    def _doubted(self, read: Rows, path: Path, *, alone: bool) -> Rows:
+        """The rows, with a note if they are texts in two columns and nothing else. Raises
+        BadOption, of one of several files BadDataset, if many answers are what other rows ask.
+        """
+        columns = two_texts(read)
+        if not columns or self._agent is not None or self._speaking.text:
+            return read
+        shown = " and ".join(f"'{name}'" for name in columns)
+        again = said_again(read, columns)
+        if again > max(_FEWEST_ALIKE, _MANY_AGAIN * read.count):
+            ways = Speaking((columns[0],), None, (columns[1],)).options()
+            message = (
+                f"only {shown}, and {count(again)} of {plural(read.count, 'answer')} are what "
+                "other rows ask: dialogues cut into pairs to learn from, it seems; if they are "
+                f"right answers, see `karat check FILE`; if an agent gave them, add {ways}"
+            )
+            raise _refusal("--set agent=COLUMN", path, message, alone=alone)
+        note = f"only {shown}: if they are questions and right answers to them, see "
+        return msgspec.structs.replace(read, notes=[*read.notes, f"{note}`karat check FILE`"])
 
     def _as_said(self, read: Rows, speaking: Speaking, path: Path, *, alone: bool) -> _Log:
         """The conversations in the columns that say who speaks, and what."""
@@ -266,12 +290,14 @@ class Chats:
         lay: Callable[[Rows], Rows] | None = None,
     ) -> None:
         """Raises BadOption, of one of several files BadDataset, if rows are messages or exchanges
-        and it is not certain which are one conversation.
+        and it is not certain which are one conversation, or chats of which many pause for long.
         """
-        if self._grouping.is_said or found.rows is None or not found.rows.regrouped:
+        if self._grouping.is_said or found.rows is None:
             return
-        lay = lay or partial(laid_out, agent=self._agent, whole=True)
-        ways = choices(read, lay, path)
+        if found.rows.regrouped:
+            ways = choices(read, lay or partial(laid_out, agent=self._agent, whole=True), path)
+        else:
+            ways = choices_of_chats(read)
         if not ways:
             return
         message = "which rows are one conversation is not certain; add one of these:"
@@ -289,16 +315,19 @@ class Chats:
         for _, row in log.rows.rows:
             kept |= row.keys()
             for message in row.get("messages") or ():
-                said |= {_compared(value) for value in message.values()}
+                said |= {compared(value) for value in message.values()}
 
         columns = columns_of(row for _, row in read.rows)
         used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
         unread = []
         for path, column in columns.items():
-            of_time = OF_TIME & {*words_of(path)}
-            known = path in kept or path in used or "." in path or of_time
-            values = {_compared(value) for value in column.values}
-            if not known and 2 * len(values - said) > len(values):
+            if path in kept or path in used or "." in path or OF_TIME & {*words_of(path)}:
+                continue
+            example = column.example
+            if isinstance(example, str) and parsed(example) is not example:  # messages as JSON
+                continue
+            values = {compared(value) for value in column.values}
+            if 2 * len(values - said) > len(values):
                 unread.append(path)
 
         return msgspec.structs.replace(log, unread=tuple(unread))
@@ -332,11 +361,6 @@ class _Log(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] = ()  # columns that hold another id in each row
     unread: tuple[str, ...] = ()  # columns of messages or exchanges that say something else
     order: str | None = None  # the message that stands first: "newest" or "oldest"
-
-
-def _compared(value: object) -> str:
-    """A value as columns keep it to look at, in one case."""
-    return str(value)[:200].strip().casefold()
 
 
 def _chats(path: Path, rows: Rows) -> _Log | None:
@@ -376,14 +400,15 @@ def _anybody_replies(log: _Log) -> bool:
 
 def _seems_newest_first(log: _Log, agent: Sequence[str] | None) -> bool:
     """Whether most chats begin with an agent who does not greet all alike, and many end with what a
-    user says; no times tell.
+    user says; no times or numbers of turns tell.
     """
     chats = ending = 0
     openings = []
     for _, row in islice(_records(log, Findings()), LOOKED_AT):
         said = _said(log, row, agent)
         sides = [str(message.get("role")) for message in said]
-        if times_of(said) or not {"user", "assistant"} <= {*sides}:
+        told = times_of(said) or (said and with_role(said[0], "turn"))
+        if told or not {"user", "assistant"} <= {*sides}:
             continue
         chats += 1
         if sides[0] == "assistant":
@@ -427,33 +452,6 @@ def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | 
     if len(found) == 1 and is_certain:
         return found[0]
     return None
-
-
-def _doubted(rows: Rows) -> Rows:
-    """The rows, with a note if they hold texts in two columns and nothing else."""
-    columns = columns_of(row for _, row in rows.rows)
-    worded = 0
-    for column in columns.values():
-        spaced = sum(" " in value.strip() for value in column.values)
-        worded += column.is_text and 2 * spaced > len(column.values)
-    if len(columns) != 2 or worded != 2:
-        return rows
-    shown = " and ".join(f"'{path}'" for path in columns)
-    note = f"only {shown}: if they are questions and right answers to them, see `karat check FILE`"
-    return msgspec.structs.replace(rows, notes=[*rows.notes, note])
-
-
-def _exchanges(rows: Rows, reading: Reading) -> Rows:
-    """The rows of a log with what was asked and answered in columns of the two speakers."""
-    asked = reading.roles["question"][0]
-    answered = reading.roles["answer"][0]
-    note = f"a row: what was asked ('{asked}') and answered ('{answered}')"
-    found = rows.emptied(note)
-    for number, row in rows.rows:
-        beside = without(row, (asked, answered))
-        found.add(number, {**beside, "user": cell(row, asked), "assistant": cell(row, answered)})
-
-    return found
 
 
 def table(path: Path, *, part: str | None, sheet: str | None) -> Rows:
@@ -536,7 +534,7 @@ def _trials(
         heard.unused |= dict.fromkeys(log.unread)
         for place, row in _records(log, findings):
             if place in continued:
-                findings.left_out("chat that a later record of it continues", place)
+                findings.left_out("chat that another record of it continues or repeats", place)
                 continue
             said = _said(log, row, agent)
             heard.messages += len(said)
@@ -623,8 +621,8 @@ class _Heard(msgspec.Struct):
         for message in listed:
             keys = speaker_and_text(message) or any_speaker_and_text(message) or ()
             for name, value in message.items():
-                known = name in keys or name in _OF_MESSAGES or OF_TIME & {*words_of(name)}
-                if not known and not is_empty(value):
+                known = name in keys or name in _OF_MESSAGES or "turn" in roles_of(name)
+                if not (known or OF_TIME & {*words_of(name)} or is_empty(value)):
                     self.inside[f"{path}[].{name}"] = None
 
     def speakers(self, said: Iterable[Mapping[str, object]]) -> Iterator[str]:
@@ -744,35 +742,54 @@ _FEWEST_GROWING = 3  # records, each with the beginning of the next, are one cha
 def _continued(log: _Log) -> set[str]:
     """The places of records that hold the beginning of a later record of the same chat, as logs do
     that save a chat after each turn: of the same name, or in succession, if three or more of one
-    chat show that the log does so.
+    chat show that the log does so, in whatever order; then also those that say the same again.
     """
-    chats: dict[str, list[tuple[str, list[int]]]] = {}  # name → places, and hashes of beginnings
-    found: set[str] = set()
-    growing: list[list[str]] = []  # places of records that each begin the next
-    last = 0  # hash of the record before
+    chats: dict[str, list[_Saved]] = {}
+    last = None
+    runs: list[list[_Saved]] = [[]]  # of records that each begin the next, or continue it
     for place, row in _records(log, Findings()):
-        begun = [0]
+        begun: list[int] = []
         for message in _listed(row):
-            begun.append(hash((begun[-1], msgspec.json.encode(message))))
+            begun.append(hash((*begun[-1:], msgspec.json.encode(message))))
 
-        name, _ = _name(log, row)
+        if not begun:
+            continue
+        saved = (place, begun)
+        name, key = _name(log, row)
         if name is not None:
-            chats.setdefault(name, []).append((place, begun[1:]))
-        if last not in begun[1:-1]:
-            growing.append([])
-        growing[-1].append(place)
-        last = begun[-1]
+            chats.setdefault(name, []).append(saved)
+        if key is not None and "conversation" not in roles_of(key):
+            name = None  # each record has another
+        before = runs[-1][-1][1] if runs[-1] else begun
+        goes_on = begun[-1] in before or before[-1] in begun
+        if name != last or not goes_on:
+            runs.append([])
+        runs[-1].append(saved)
+        last = name
 
-    if any(len(places) >= _FEWEST_GROWING for places in growing):
-        for places in growing:
-            found.update(places[:-1])
+    found: set[str] = set()
+    for group in chats.values():
+        found |= _continued_in(reversed(group), alike=False)
 
-    for records_of_chat in chats.values():
-        later: set[int] = set()
-        for place, begun in reversed(records_of_chat):
-            if begun and begun[-1] in later:
-                found.add(place)
-            later.update(begun[:-1])
+    if any(len({len(begun) for _, begun in run}) >= _FEWEST_GROWING for run in runs):
+        for run in runs:
+            found |= _continued_in(sorted(run, key=lambda one: -len(one[1])), alike=True)
+
+    return found
+
+
+_Saved = tuple[str, list[int]]
+"""Where a record is, and a hash of each beginning of what it holds."""
+
+
+def _continued_in(saved: Iterable[_Saved], *, alike: bool) -> set[str]:
+    """The places of records that one before them continues; `alike`: or repeats."""
+    found = set()
+    known: set[int] = set()
+    for place, begun in saved:
+        if begun[-1] in known:
+            found.add(place)
+        known.update(begun if alike else begun[:-1])
 
     return found
 

@@ -582,3 +582,32 @@ def _number(value: object) -> float | None:
         return None
 
     return number if math.isfinite(number) else None
+
+
+def as_rule(value: object, path: str, kind: str) -> str:
+    """The criteria in a cell as one text, which says how they must hold."""
+    by_type: dict[str, list[str]] = {}
+    stated, _ = read(value, column=path, by_default=kind)
+    for criterion in stated:
+        rule = criterion.type
+        if rule.startswith(NOT):
+            rule = "none of"
+        by_type.setdefault(rule, []).append(criterion.text.replace("\n", " | "))
+
+    rules = []
+    for rule, texts in by_type.items():
+        listed = "; ".join(texts)
+        if rule != "judge" or len(texts) > 1:
+            listed = f"{_RULES.get(rule, rule)}: {listed}"
+        rules.append(listed)
+
+    return "; ".join(rules)
+
+
+_RULES = {
+    "judge": "all of, as a judge sees it",
+    "icontains": "all of",
+    "icontains-any": "one of each",
+    "tool": "calls all of the tools",
+    "url": "names all of",
+}

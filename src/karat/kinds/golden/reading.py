@@ -45,6 +45,7 @@ from karat.kinds.golden.offers import (
     undecided_fault,
 )
 from karat.kinds.golden.other_files import no_questions, placeholder
+from karat.kinds.golden.turns import asked_at_once, paths_beside
 from karat.layouts import laid_out, unasked
 from karat.records import Criterion, JsonObject, Sample, Turn, sample_digest
 
@@ -283,14 +284,21 @@ class RowReader:
             held = no_questions(self._columns)
             other = unasked(self.rows)
 
-        if held is None and not with_role(self._columns, "question"):
-            held = other
+        documents = documents_in(self._columns)
+        inside: list[str] = []  # paths in lists of turns
+        unnamed = held is None and not with_role(self._columns, "question")
+        if unnamed and other is not None and other.question is not None:
+            inside = paths_beside(self._columns, other.question)
+            undecided = asked_at_once(
+                columns_of(self._first, inside), other.question, self._needs_golden
+            )
+        elif unnamed and other is not None:
+            held = other.message
         if held is not None:
             self.faults.append(Fault(place="file", message=held))
             return
 
-        documents = documents_in(self._columns)
-        columns = columns_of(self._first, documents)
+        columns = columns_of(self._first, [*documents, *inside])
         offers = [*undecided.readings]
         expects = False  # a criterion, or a golden answer that is no class of the question
         for offer in offers:
@@ -326,7 +334,7 @@ class RowReader:
         if answered or any(2 * column.messages > column.filled for column in chats):
             fault = Fault(place=fault.place, message=f"{fault.message}\n  {OF_A_LOG}")
         if other is not None:
-            fault = Fault(place=fault.place, message=f"{fault.message}\n  the file {other}")
+            fault = Fault(place=fault.place, message=f"{fault.message}\n  the file {other.message}")
         self.faults.append(fault)
         for reading in readings:
             settings = {line.partition("  #")[0]: None for line in setting_lines(reading, columns)}
@@ -864,7 +872,7 @@ class RowReader:
             if not is_empty(value):
                 text = text_of(value)
                 if label == "criterion":
-                    text = _as_rule(value, path, self._types[path])
+                    text = criteria.as_rule(value, path, self._types[path])
                 if elsewhere:
                     text = f"(in another {self.rows.unit}) {text}"
                 parts.append(Part(role=label, text=text, columns=(path,)))
@@ -899,35 +907,6 @@ def _has_lists(value: object) -> bool:
     if not isinstance(value, list):
         return False
     return any(isinstance(part, list) and len(part) > 1 for part in value)
-
-
-def _as_rule(value: object, path: str, kind: str) -> str:
-    """The criteria in a cell as one text, which says how they must hold."""
-    by_type: dict[str, list[str]] = {}
-    stated, _ = criteria.read(value, column=path, by_default=kind)
-    for criterion in stated:
-        rule = criterion.type
-        if rule.startswith(criteria.NOT):
-            rule = "none of"
-        by_type.setdefault(rule, []).append(criterion.text.replace("\n", " | "))
-
-    rules = []
-    for rule, texts in by_type.items():
-        listed = "; ".join(texts)
-        if rule != "judge" or len(texts) > 1:
-            listed = f"{_RULES.get(rule, rule)}: {listed}"
-        rules.append(listed)
-
-    return "; ".join(rules)
-
-
-_RULES = {
-    "judge": "all of, as a judge sees it",
-    "icontains": "all of",
-    "icontains-any": "one of each",
-    "tool": "calls all of the tools",
-    "url": "names all of",
-}
 
 
 _SHOWN_ROLES = ("question", "golden", "choices", "distractor", "answer", "context", "id")

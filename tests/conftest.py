@@ -6,6 +6,7 @@ import atexit
 import difflib
 import gc
 import importlib.util
+import inspect
 import ipaddress
 import math
 import os
@@ -106,6 +107,8 @@ LONGEST = (
 # What a file says that has tests for `make test-slow`, or whose folder's conftest.py marks some.
 MARKED = re.compile(r"mark\.(slow|quick)\b|\bhypothesis\b").search
 GOLDEN = re.compile(r"\bgolden[,)]").search
+MARKS = re.compile(r"mark\.(?:slow|quick)\b")
+ABOVE_A_TEST = re.compile(r"^ *@pytest\.mark\.(?:slow|quick)\b", re.MULTILINE)
 
 _calls_outside: list[str] = []
 
@@ -176,6 +179,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     sources = {collection_path, collection_path.with_name("conftest.py")} - {TESTS / "conftest.py"}
     texts = [path.read_text(encoding="utf-8") for path in sources if path.exists()]
     return None if any(map(speaks_of_it, texts)) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> list[Any] | None:
+    """`make test-slow` makes no cases of a test without its marks: they were nine of ten."""
+    if collector.config.option.markexpr != "slow or hypothesis" or not inspect.isfunction(obj):
+        return None
+    marks = {mark.name for mark in [*collector.iter_markers(), *getattr(obj, "pytestmark", [])]}
+    if marks & {"slow", "quick"} or getattr(obj, "is_hypothesis_test", False) or not _marks_stand_above(collector.path):
+        return None
+    return []
+
+
+@cache
+def _marks_stand_above(path: Path) -> bool:
+    """Whether all marks of a file stand right above its tests, none at a parameter or in the folder's conftest.py."""
+    shared = path.with_name("conftest.py")
+    if shared.parent != TESTS and shared.exists() and MARKS.search(shared.read_text(encoding="utf-8")):
+        return False
+    text = path.read_text(encoding="utf-8")
+    return len(MARKS.findall(text)) == len(ABOVE_A_TEST.findall(text))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,14 +139,15 @@ def test_the_command_writes_logs_whose_names_inspect_lists(tmp_path: Path, journ
 
 
 @pytest.fixture(scope="session")
-def inspect_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inspect_python(tmp_path_factory: pytest.TempPathFactory, certificates: dict[str, str]) -> Path:
     """A Python that has inspect-ai, which is no part of karat's own environment."""
     folder = tmp_path_factory.mktemp("inspect")
     python = folder / "bin" / "python"
     uv = str(Path(sys.executable).parent / "uv")
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True, capture_output=True)
     install = [uv, "pip", "install", "--quiet", "--python", str(python), f"inspect-ai=={VERSION}"]
-    done = subprocess.run(install, capture_output=True, check=False, timeout=280)
+    env = {name: value for name, value in os.environ.items() if name != "SSL_CERT_DIR"} | certificates
+    done = subprocess.run(install, capture_output=True, check=False, timeout=280, env=env)
     if done.returncode:
         pytest.skip(f"inspect-ai {VERSION} could not be installed: no package index can be reached")
     return python

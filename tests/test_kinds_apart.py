@@ -42,6 +42,25 @@ def stdout_of(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
     return done.stdout
 
 
+IN_TURN = """
+import json, sys
+from karat.__main__ import main
+
+for command in json.loads(sys.argv[1]):
+    if code := main(command):
+        sys.exit(code)
+    print(end="\\0", flush=True)
+"""
+
+
+def told(path: Path | str, folder: Path, *commands: list[str | Path]) -> list[str]:
+    """What each of some commands prints, in one process."""
+    done = python(path, folder, "-c", IN_TURN, json.dumps(commands, default=str))
+    *texts, rest = stdout_of(done).split("\0")
+    assert rest == ""
+    return texts
+
+
 def copy_without(kind: str, folder: Path) -> Path:
     """A copy of the source without the package of a kind, already compiled; the folder it is imported from."""
     shutil.copytree(PACKAGE.parent, folder / "src", ignore=shutil.ignore_patterns("*.egg-info", PACKAGES[kind]))
@@ -54,13 +73,23 @@ def without(request, tmp_path_factory) -> tuple[str, Path]:
     return request.param, copy_without(request.param, tmp_path_factory.mktemp("without"))
 
 
-def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, tmp_path):
+@pytest.fixture(scope="module")
+def with_it_and_without(without, tmp_path_factory) -> tuple[list[str], list[str]]:
+    """A report and a query of a run of the kind, and the list of kinds, where its package is and where it is not."""
     kind, source = without
     run = RUNS / OF_KIND[kind]
-    there, here = (
-        json.loads(stdout_of(python(path, tmp_path, "-m", "karat", "report", run, "--to", "json")))
-        for path in (PACKAGE.parent, source)
-    )
+    commands: list[list[str | Path]] = [
+        ["report", run, "--to", "json"],
+        ["query", run, "select * from ledger order by all", "--to", "csv"],
+        ["list", "kinds"],
+    ]
+    folder = tmp_path_factory.mktemp("told")
+    return told(PACKAGE.parent, folder, *commands), told(source, folder, *commands)
+
+
+def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, with_it_and_without):
+    kind, _ = without
+    there, here = (json.loads(texts[0]) for texts in with_it_and_without)
     missing = f"the kind of dataset '{kind}' is not installed"
     assert here["headline"] == f"Not analysed: {missing}"
     assert any(warning.startswith(missing) for warning in here["warnings"])
@@ -80,10 +109,8 @@ def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, tmp_pa
 def reported(path: Path | str, run: Path, folder: Path, forms: list[str]) -> dict[str, Path]:
     """Reports of a run in all forms, written by one process."""
     out = {form: folder / f"report.{form}" for form in forms}
-    commands = [["report", str(run), "--to", form, "--out", str(file)] for form, file in out.items()]
-    program = "import json, sys; from karat.__main__ import main; sys.exit(max(map(main, json.loads(sys.argv[1]))))"
-    shown = stdout_of(python(path, folder, "-c", program, json.dumps(commands)))
-    assert shown.split() == [str(file) for file in out.values()]
+    shown = told(path, folder, *(["report", run, "--to", form, "--out", file] for form, file in out.items()))
+    assert list(map(str.strip, shown)) == [str(file) for file in out.values()]
     return out
 
 
@@ -106,16 +133,11 @@ def test_every_report_of_such_a_run_says_so(without, reports, form):
         assert f"'{kind}' is not installed" in re.sub(r"&#39;|&#x27;", "'", text)
 
 
-def test_such_a_run_is_queried_and_its_kind_is_not_listed(without, tmp_path):
-    kind, source = without
-    run = RUNS / OF_KIND[kind]
-    select = "select * from ledger order by all"
-    table = [
-        stdout_of(python(path, tmp_path, "-m", "karat", "query", run, select, "--to", "csv"))
-        for path in (source, PACKAGE.parent)
-    ]
-    assert table[0] == table[1]
-    listed = stdout_of(python(source, tmp_path, "-m", "karat", "list", "kinds"))
+def test_such_a_run_is_queried_and_its_kind_is_not_listed(without, with_it_and_without):
+    kind, _ = without
+    (_, there, every), (_, here, listed) = with_it_and_without
+    assert here == there != ""
+    assert re.search(rf"^{kind}\b", every, re.MULTILINE)
     assert not re.search(rf"^{kind}\b", listed, re.MULTILINE)
     assert re.search(r"^golden\b", listed, re.MULTILINE)
 
@@ -325,8 +347,7 @@ def finished(distribution, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("words")
     for name, text in (("experiment.yaml", EXPERIMENT), ("agent.py", AGENT), ("some.words", "one\ntwo\n")):
         (folder / name).write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
-    stdout_of(python(distribution, folder, "-m", "karat", "check", "experiment.yaml"))
-    stdout_of(python(distribution, folder, "-m", "karat", "run", "experiment.yaml"))
+    told(distribution, folder, ["check", "experiment.yaml"], ["run", "experiment.yaml"])
     return folder
 
 
@@ -375,13 +396,15 @@ def test_it_is_queried(distribution, finished):
 
 def test_its_own_table_is_listed_queried_and_written(distribution, finished):
     (run,) = (finished / "results").iterdir()
-    listed = stdout_of(python(distribution, finished, "-m", "karat", "query", run))
+    first = """select run, sample, condition, repetition, word, characters, line from letters
+               where scorer is null order by line limit 1"""
+    count = "select scorer, count(*) as n, count(distinct trial) as trials from letters group by scorer order by all"
+    listed, selected, counted, _ = told(
+        distribution, finished, ["query", run], ["query", run, first, "--json"],
+        ["query", run, count, "--to", "csv"], ["query", run, "--to", "csv", "--out", "tables"],
+    )  # fmt: skip
     assert "letters: one row per answer and score" in listed
-    select = """select run, sample, condition, repetition, word, characters, line from letters
-                where scorer is null order by line limit 1"""
-    (row,) = json.loads(stdout_of(python(distribution, finished, "-m", "karat", "query", run, select, "--json")))[
-        "rows"
-    ]
+    (row,) = json.loads(selected)["rows"]
     lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     answer = json.loads(lines[row["line"] - 1])
     assert row == {
@@ -389,10 +412,7 @@ def test_its_own_table_is_listed_queried_and_written(distribution, finished):
         "characters": sum(len(reply["text"]) for reply in answer["replies"]),
         **{name: answer[name] for name in ("sample", "condition", "repetition")},
     }  # fmt: skip
-    select = "select scorer, count(*) as n, count(distinct trial) as trials from letters group by scorer order by all"
-    table = stdout_of(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
-    assert table.splitlines() == ["scorer,n,trials", "equals,8,8", ",8,8"]
-    stdout_of(python(distribution, finished, "-m", "karat", "query", run, "--to", "csv", "--out", "tables"))
+    assert counted.splitlines() == ["scorer,n,trials", "equals,8,8", ",8,8"]
     assert (finished / "tables" / "letters.csv").read_text(encoding="utf-8").count("\n") == 17
 
 

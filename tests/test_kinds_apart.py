@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from tests.karat_viewer.serving import Viewer
 from tests.needed_packages import needed_packages
+from tests.other_copies import python, stdout_of, told
 
 import karat
 
@@ -27,38 +28,6 @@ RUNS = ROOT / "tests" / "corpus" / "runs"
 OF_KIND = {"study": "framing-designs", "conversation": "recorded-conversations"}
 PACKAGES = {"study": "karat_studies", "conversation": "karat_conversations"}
 KINDS = [pytest.param(kind, marks=pytest.mark.needs_kind(kind)) for kind in sorted(OF_KIND)]
-
-
-def python(path: Path | str, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs Python in `folder`, with packages from `path` before all others."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COVERAGE"))}
-    env |= {"PYTHONPATH": str(path), "COLUMNS": "120"}
-    command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600)
-
-
-def stdout_of(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
-
-IN_TURN = """
-import json, sys
-from karat.__main__ import main
-
-for command in json.loads(sys.argv[1]):
-    if code := main(command):
-        sys.exit(code)
-    print(end="\\0", flush=True)
-"""
-
-
-def told(path: Path | str, folder: Path, *commands: list[str | Path]) -> list[str]:
-    """What each of some commands prints, in one process."""
-    done = python(path, folder, "-c", IN_TURN, json.dumps(commands, default=str))
-    *texts, rest = stdout_of(done).split("\0")
-    assert rest == ""
-    return texts
 
 
 def copy_without(kind: str, folder: Path) -> Path:

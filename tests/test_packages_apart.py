@@ -6,13 +6,11 @@ The commands run as a user runs them, in processes of their own, from a copy of 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.other_copies import python, stdout_of, told
 
 import karat
 
@@ -57,18 +55,6 @@ def copy_without(packages: list[str], folder: Path) -> Path:
     """A copy of the source without some packages, already compiled."""
     shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns(*packages))
     return folder
-
-
-def python(source: Path, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COVERAGE"))}
-    env |= {"PYTHONPATH": str(source), "COLUMNS": "120"}
-    command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
-
-
-def stdout_of(done: subprocess.CompletedProcess[str], *codes: int) -> str:
-    assert done.returncode in (codes or (0,)), done.stdout + done.stderr
-    return done.stdout
 
 
 def commands(source: Path, folder: Path) -> set[str]:
@@ -125,24 +111,32 @@ def core(tmp_path_factory) -> Path:
 
 
 def test_the_core_alone_takes_an_experiment_from_the_first_file_to_the_gate(core, tmp_path):
-    def done(*arguments: str | Path) -> str:
-        return stdout_of(python(core, tmp_path / "mine", "-m", "karat", *arguments))
-
-    stdout_of(python(core, tmp_path, "-m", "karat", "init", "golden", "mine"))
-    assert "agent calls" in done("check", "experiment.yaml")
-    (tmp_path / "mine" / "chat.yaml").write_text(CHAT, encoding="utf-8")
-    done("run", "--rehearse", "chat.yaml", "--quiet", "--results", "rehearsed")
-    done("run", "experiment.yaml", "--quiet", "--limit", "1")
-    done("run", "experiment.yaml", "--quiet", "--resume", "latest")
-    (run,) = (tmp_path / "mine" / "results").iterdir()
-    done("score", run)
-    report = json.loads(done("report", run, "--to", "json"))
+    mine = tmp_path / "mine"
+    told(core, tmp_path, ["init", "golden", "mine"])
+    (mine / "chat.yaml").write_text(CHAT, encoding="utf-8")
+    checked, *_ = told(
+        core,
+        mine,
+        ["check", "experiment.yaml"],
+        ["run", "--rehearse", "chat.yaml", "--quiet", "--results", "rehearsed"],
+        ["run", "experiment.yaml", "--quiet", "--limit", "1"],
+        ["run", "experiment.yaml", "--quiet", "--resume", "latest"],
+    )
+    assert "agent calls" in checked
+    (run,) = (mine / "results").iterdir()
+    _, shown = told(core, mine, ["score", run], ["report", run, "--to", "json"])
+    report = json.loads(shown)
     assert report["results"]
     first, second = report["conditions"][:2]
-    assert f"{first} → {second}" in done("compare", f"{run}:{first}", f"{run}:{second}")
     metric = report["results"][0]["metric"]
-    stdout_of(python(core, tmp_path / "mine", "-m", "karat", "gate", run, "--min", f"{metric}=0"))
-    done("runs", "verify", run)
+    compared, *_ = told(
+        core,
+        mine,
+        ["compare", f"{run}:{first}", f"{run}:{second}"],
+        ["gate", run, "--min", f"{metric}=0"],
+        ["runs", "verify", run],
+    )
+    assert f"{first} → {second}" in compared
     assert "no such command 'view'" in python(core, tmp_path, "-m", "karat", "view").stderr
 
 

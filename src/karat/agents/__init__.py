@@ -95,9 +95,10 @@ class SimpleAgent(Protocol):
 class TrialAgent(Protocol):
     """The form in which trials call an agent.
 
-    All optional: `source`, where its answers come from, if made elsewhere; kept in `run.json`, with
-    what `source_notes(samples, conditions=…, repetitions=…)` returns (`faults`: a sentence that
-    every report shows). `unpriced`, the models whose price is not known: with one of
+    An agent may leave out all attributes; here each has a value. `source`: where its answers come
+    from, if made elsewhere; kept in `run.json`, with what
+    `source_notes(samples, conditions=…, repetitions=…)` returns (`faults`: a sentence that every
+    report shows). `unpriced`, the models whose price is not known: with one of
     them a budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run
     resumes only with the same ones. `takes`, which parts of a condition reach the agent
     (`system_prompt`, `mcp_servers`, `condition` for its name); None: not known. `shown`: the

@@ -143,7 +143,7 @@ def test_a_crash_names_the_innermost_line_that_is_no_librarys() -> None:
 @pytest.mark.parametrize(
     ("filename", "foreign"),
     [
-        ("/srv/agent.py", True),
+        ("/elsewhere/agent.py", True),
         ("/x/site-packages/library.py", False),
         (json.__file__, False),
         (execution.__file__, False),

@@ -278,15 +278,13 @@ class RemoteTrials:
                 if used.info.scoring not in handed.complete:
                     scorers.append(used)
 
-            await self._scoring.score(
-                PendingScore(
-                    answer=handed.answer,
-                    sample=handed.job.trial.sample,
-                    scorers=scorers,
-                    present=handed.rows,
-                ),
-                {},
+            pending = PendingScore(
+                answer=handed.answer,
+                sample=handed.job.trial.sample,
+                scorers=scorers,
+                present=handed.rows,
             )
+            await self._scoring.score(pending, {})
         elif ended.retry is not None:
             attempt, replies, wait = ended.retry
             retry(Job(trial, attempt, replies), wait)

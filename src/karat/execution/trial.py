@@ -144,7 +144,7 @@ class TrialRunner:
                 error = await self._with_workspace(workspaces, attempt, seconds)
 
             self._run.budget.add_replies(attempt.replies)
-            if attempt.answer is None or attempt.durable is None:
+            if attempt.durable is None:
                 assert error is not None
                 await self._failed(
                     attempt, error.besides(attempt.replies), monotonic() - clock, retry
@@ -160,6 +160,7 @@ class TrialRunner:
             # it.
             self._run.status.notice(f"an agent's session did not close well: {error.message}")
 
+        assert attempt.answer is not None, "it is being written"
         self._run.failures.answered()
         await attempt.durable
         self._run.status.journalled(attempt.answer, *attempt.scores)

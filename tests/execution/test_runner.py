@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.execution.parts import AT_ONCE, Parts, Saying, answer, condition, sample, scorer, trial, work_of
 
-from karat.errors import AgentFault, InfrastructureFault
+from karat.errors import AgentFault, BadRun, InfrastructureFault
 from karat.execution.retry import AttemptError
 from karat.execution.runner import Runner, TrialQueue
 from karat.execution.scoring import PendingScore
@@ -244,6 +244,25 @@ def test_a_journal_that_cannot_be_read_on_ends_the_run() -> None:
     with pytest.raises(OSError, match="the disk is gone"):
         ran.run()
     assert ran.parts.status.draining == "interrupted"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_no_trial_can_go_on_from_ends_the_run_and_the_others_in_flight_finish(waits: bool) -> None:
+    def full(sample: Sample, answer: Answer) -> bool:
+        if sample.id == "0":
+            raise BadRun("run", "the disk is full")
+        return True
+
+    async def later(sample: Sample, answer: Answer) -> bool:
+        return full(sample, answer)
+
+    used = scorer(later if waits else full, waits=waits)
+    ran = Ran(work(trials=trials(9), agents={"c": Saying()}, scorers=(used,)), Parts(max_concurrent=2))
+    with pytest.raises(BadRun, match="the disk is full"):
+        ran.run()
+    assert ran.parts.status.draining == "interrupted"
+    answers = len(ran.parts.written(Answer))
+    assert len(ran.parts.written(Score)) == answers - 1
 
 
 def test_a_budget_ends_a_run_and_each_judge_waits_for_what_the_one_before_cost() -> None:

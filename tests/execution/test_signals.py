@@ -245,6 +245,13 @@ def test_in_a_forked_process_signals_do_what_they_do_without_karat() -> None:
     assert within(work, handle=False)[0] != b"([True, True, True], -1)", "they were not taken"
 
 
+def test_the_thread_that_listens_has_a_name_and_holds_no_process() -> None:
+    async def work(stop: SignalHandler) -> list[tuple[str, bool]]:
+        return [(thread.name, thread.daemon) for thread in threading.enumerate() if thread.name.startswith("karat-s")]
+
+    assert within(work) == ([("karat-stop", True)], [])
+
+
 @pytest.mark.parametrize("handle", [True, False])
 def test_nothing_is_left_open(handle: bool) -> None:
     async def work(stop: SignalHandler) -> None:

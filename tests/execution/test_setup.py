@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from karat.analysis.thresholds import Threshold
-from karat.config import Retry, load
+from karat.config import Experiment, Retry, load
 from karat.errors import BadExperiment, BadOption, BadPlugin
 from karat.execution import Outcome
 from karat.execution.limits import RunStatus
@@ -122,6 +122,16 @@ def test_thresholds_on_names_that_the_run_will_not_have_are_refused_together(exp
     with pytest.raises(BadExperiment) as bad:
         refuse_unknown_gates(loaded, scorers, given)
     assert [fault.place for fault in bad.value.faults] == ["gate.min.equal", "gate.max.d.equals"]
+    assert str(bad.value).startswith(f"{loaded.path}: 2 faults\n")
+    without_a_file = Experiment(
+        dataset={"path": "questions.jsonl"},
+        folder=loaded.folder,
+        agent={"type": "floor"},
+        conditions={"a": {}},
+        scorers=["equals"],
+    )
+    with pytest.raises(BadExperiment, match=r"^experiment: 2 faults\n"):
+        refuse_unknown_gates(without_a_file, scorers, given[:2])
     assert bad.value.faults[1].message == "'d.equals': no condition is called 'd' (known: a, b)"
 
 

@@ -72,19 +72,27 @@ def says_unanswerable(name: str, value: object) -> bool:
     >>> says_unanswerable("answerable", False), says_unanswerable("should_refuse", "no")
     (True, False)
     """
-    said = str(value).strip().casefold()
+    return str(value).strip().casefold() in unanswerable_values(name)
+
+
+def unanswerable_values(name: str) -> frozenset[str]:
+    """The values with which a column of this name says that a row has no answer; none: it does not
+    speak of that.
+    """
     if joined(name) in _HAS_NONE:
-        return said in _YES
-    return joined(name) in _HAS_AN_ANSWER and said in _NO
+        return _YES
+    return _NO if joined(name) in _HAS_AN_ANSWER else frozenset()
 
 
 def in_use(rows: Rows) -> Rows:
     """The rows that no column such as `enabled` or `skip` puts out of use; counts the others."""
-    marks = set()
+    names: dict[str, None] = {}
     for _, row in islice(rows.rows, LOOKED_AT):
-        marks |= {name for name in row if joined(name) in _IN_USE | _OUT_OF_USE}
+        names.update(dict.fromkeys(row))
 
-    for name in marks:
+    for name in names:
+        if joined(name) not in _IN_USE | _OUT_OF_USE:
+            continue
         kept, left = rows.emptied(), 0
         unwanted = _NO if joined(name) in _IN_USE else _YES
         for number, row in rows.rows:

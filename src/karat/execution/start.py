@@ -657,10 +657,14 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
 
 def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
-    for trial in trials:
+    if all(agent.never_made is None for agent in agents.values()):
+        return iter(trials)
+
+    def is_made(trial: Trial) -> bool:
         never_made = agents[trial.condition.name].never_made
-        if never_made is None or not never_made(trial):
-            yield trial
+        return never_made is None or not never_made(trial)
+
+    return filter(is_made, trials)
 
 
 def _show_plan(part: _Part, past: JournalState, agents: Agents, status: RunStatus) -> None:

@@ -243,7 +243,8 @@ class TrialRunner:
             trial = msgspec.structs.replace(trial, sample=sample)
 
         started = datetime.now(UTC)
-        if job.attempt == 1 and attempt.workspace is None:
+        # An answer in one turn is stored with its only reply.
+        if job.attempt == 1 and len(sample.turns) > 1 and attempt.workspace is None:
             attempt.kept = self._work.saved_replies(trial.id)
         if scope is not None:
             scope.goes_on = job.attempt == 1 and bool(attempt.kept)

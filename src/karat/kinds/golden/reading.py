@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
-from karat.documents.emptiness import says_unanswerable
+from karat.documents.emptiness import says_unanswerable, unanswerable_values
 from karat.documents.names import (
     Meaning,
     Role,
@@ -415,10 +415,11 @@ class RowReader:
         if the user has not said so and these rows have something else to score, or nothing.
         """
         marks: dict[str, list[Row]] = {}
-        for row in self._first:
-            for path, value in row.items():
-                if path not in self._criteria and says_unanswerable(path, value):
-                    marks.setdefault(path, []).append(row)
+        for path in dict.fromkeys(chain.from_iterable(self._first)):
+            if path in self._criteria or not unanswerable_values(path):
+                continue
+            if said := [row for row in self._first if says_unanswerable(path, row.get(path))]:
+                marks[path] = said
 
         if self._options.empty is not None:
             if self._options.empty == "missing":

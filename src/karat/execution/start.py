@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import islice
-from operator import le
+from operator import attrgetter, le
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -401,7 +401,11 @@ class _Part:
         # The file of the answers, its faults, and warnings for every report.
         source = _source(agents)
         for agent in {id(agent): agent for agent in agents.values()}.values():
-            names = [name for name, other in agents.items() if other is agent]
+            names = []
+            for name, other in agents.items():
+                if other is agent:
+                    names.append(name)
+
             source |= agent.source_notes(
                 self.selected.samples, conditions=names, repetitions=self.selected.repetitions
             )
@@ -657,7 +661,7 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
 
 def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
-    if all(agent.never_made is None for agent in agents.values()):
+    if not any(map(attrgetter("never_made"), agents.values())):
         return iter(trials)
 
     def is_made(trial: Trial) -> bool:

@@ -159,12 +159,14 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
-            lacking = self._lacking_golden(faults)
-            besides = _OR_DECLINES if lacking else ""
-            if not skip:
-                if lacking:
+            besides = ""
+            if faults:
+                lacking = self._lacking_golden(faults)
+                besides = _OR_DECLINES if lacking else ""
+                if lacking and not skip:
                     faults = self._as_meant(faults, lacking)
-                faults = self._as_one(faults)
+                if not skip:
+                    faults = self._as_one(faults)
 
             skipped = left_out(path, faults, skip=skip, unit=rows.unit, besides=besides)
         except BadDataset as error:

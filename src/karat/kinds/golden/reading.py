@@ -742,7 +742,8 @@ class RowReader:
                 if path in self._no_tool and is_empty(cell(row, path)):
                     stated += (criteria.NO_TOOL,)
 
-            declines = any(says_unanswerable(mark, row.get(mark)) for mark in self._unanswerable)
+            marks = self._unanswerable
+            declines = any(map(says_unanswerable, marks, map(row.get, marks)))
             if declines and self._golden is None:
                 stated += (Criterion(text=DECLINES),)
             golden: str | None = None

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from karat.analysis.means_columns import COLUMNS
+
 QUESTIONS = 40
 REPETITIONS = 3
 
@@ -131,4 +133,11 @@ def asked(here: Path) -> set[tuple[str, str, int]]:
 
 def figures(summary: dict) -> list[dict]:
     """The judge's numbers, and how the trials ended."""
-    return [one for one in summary["results"] if one["metric"] != "equals"] + [summary["total"]["ledger"]]
+    times = {column.name for column in COLUMNS if column.of_times}
+    results = []
+    for one in summary["results"]:
+        if one["metric"] != "equals":
+            shown = {name: text for name, text in one["shown"].items() if name not in times}
+            results.append({**one, "shown": shown})
+
+    return [*results, summary["total"]["ledger"]]

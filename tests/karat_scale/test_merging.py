@@ -14,6 +14,7 @@ from tests.execution.test_shards import AGENT, shards
 from tests.journal.test_vanished import made
 
 import karat
+from karat.analysis.means_columns import COLUMNS
 from karat.config import Retry
 from karat.errors import BadOption, BadRun, ResumeRefused
 from karat.execution import Limits, Outcome, Selection, Shard, rescore
@@ -31,7 +32,7 @@ def numbers(run: RunFolder) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(karat.summarize(RunFolder.open(run.path)))
     for key in ("run", "created", "status"):
         del told[key]
-    return _without(told, "latency", "seconds", "at")
+    return _without(told, "latency", "seconds", "at", *(column.name for column in COLUMNS if column.of_times))
 
 
 def _without(value: Any, *keys: str) -> Any:

@@ -19,7 +19,10 @@ its cost. Reports show it if it has a `head`:
 Give its number in the small run of `tests/analysis/test_means_columns.py`, which looks for each
 column in each face by itself. `make docs` writes it into the reference and the tutorial, and
 `pytest --accept` into the golden reports: read both with `git diff`. No other file needs a look,
-but tell users in `changes/NAME.added.md`.
+but tell users in `changes/NAME.added.md`, in a sentence or two.
+
+A quantile is the smallest value that so many do not exceed: of 1, 2, 3 and 10 s, 90 % of answers
+take no longer than 10 s. On a terminal of 80 columns `rank=2` is left out, and `rank=1` seen.
 """
 
 from __future__ import annotations

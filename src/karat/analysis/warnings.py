@@ -7,12 +7,12 @@ under `notices` and `warnings`. To add one, write a function that yields its tex
 
     def _refusals(known: Known) -> Iterator[str]:
         refused = Counter()
-        for condition, turn, reply in known.exchanges():  # `turn.question`, `turn.golden`
+        for condition, turn, reply in known.exchanges():  # `turn.asked or turn.question`
             if reply.text.startswith("I cannot"):
                 refused[condition] += 1
 
-        for condition, count in refused.items():
-            answered = known.summary.accounts[condition].attempts.answered
+        for condition, account in known.summary.accounts.items():
+            count, answered = refused[condition], account.attempts.answered
             if count > _OFTEN_REFUSED * answered:
                 of = plural(answered, "answer")  # "1 answer", "2,000 answers"
                 yield f"{condition}: {formats.count(count)} of {of} begin with 'I cannot'"

@@ -42,7 +42,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: str | None = None  # what is sent to the agent; None: the question unchanged
     # whose session: turns of one seat share a session; None: the sample has a single one
     seat: int | None = None
-    # what is asked, and whether, depends on earlier replies: see `datasets.turn_question`
+    # what is asked, and whether, depends on earlier replies: see `next_turn` of the kind
     open: bool = False
 
 
@@ -327,7 +327,7 @@ NOT_ASKED = Reply(
     dollars=0.0,
     milliseconds=0.0,
 )
-"""Stands in the place of a turn that is not asked any more, as `datasets.turn_question` says: no
+"""Stands in the place of a turn that is not asked any more, as `next_turn` of the kind says: no
 answer, no fault.
 """
 

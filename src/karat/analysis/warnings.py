@@ -6,16 +6,16 @@ under `notices` and `warnings`. To add one, write a function that yields its tex
 `NOTICES` or `WARNINGS`. It reads numbers from `known.summary`, and texts from `known.exchanges()`:
 
     def _refusals(known: Known) -> Iterator[str]:
-        refused = Counter()
+        refused, replies = Counter(), Counter()
         for condition, turn, reply in known.exchanges():  # `turn.asked or turn.question`
-            if reply.text.startswith("I cannot"):
-                refused[condition] += 1
+            replies[condition] += 1
+            refused[condition] += reply.text.startswith("I cannot")
 
-        for condition, account in known.summary.accounts.items():
-            count, answered = refused[condition], account.attempts.answered
-            if count > _OFTEN_REFUSED * answered:
-                of = plural(answered, "answer")  # "1 answer", "2,000 answers"
-                yield f"{condition}: {formats.count(count)} of {of} begin with 'I cannot'"
+        for condition in known.summary.accounts:
+            if refused[condition] > _OFTEN_REFUSED * replies[condition]:
+                of = plural(replies[condition], "reply", "replies")
+                count = formats.count(refused[condition])
+                yield f"{condition}: {count} of {of} begin with 'I cannot'"
 
 Its test is in `tests/analysis/test_warnings.py`, where `answered` makes a run of given texts. No
 other file needs a look, but tell users in `changes/NAME.added.md`.

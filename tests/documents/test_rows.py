@@ -491,6 +491,8 @@ def test_a_first_line_of_data_is_no_header(tmp_path):
     assert header("https://x.org/a/b,a/b.txt,-1.5,x\n")[0] == four
     assert header("x" * 80 + "\n") == (["column 1"], ["line 1 is a row: columns are called column 1"])
     assert header("x" * 79 + "\n1\n") == (["x" * 79], [])
+    assert header("a7,2025-07-02 18:42:36.3,2-3,k\n1,2,3,4\n")[0] == four  # no column is called so
+    assert header("a7,2025-07-02 00:00:00,2-3,k\n1,2,3,4\n")[1] == []  # a day may be one
 
 
 def test_rows_of_a_large_table_are_all_there(tmp_path):

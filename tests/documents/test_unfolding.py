@@ -267,3 +267,14 @@ def test_lists_of_other_things_are_not_joined(rows_of):
     assert rows_of({"questions": asked, "answers": others})[0] == asked[0]
     by_model = {name: [{**row, "response": name, "score": 1} for row in asked] for name in ("small", "large")}
     assert len(rows_of(by_model)) == 6
+
+
+def test_golden_answers_in_columns_that_are_filled_in_turn_are_one(rows_of):
+    rows = [
+        {"question": "A?", "correct": "yes", "expected": "a", "expected_format": None},
+        {"question": "B?", "correct": "no", "expected": None, "expected_format": "upper case"},
+    ]
+    golden = [row.get("expected") for row in rows_of(rows)]
+    assert golden == ["a", "upper case"]
+    rows[0]["expected_format"] = "lower case"
+    assert rows_of(rows) == rows

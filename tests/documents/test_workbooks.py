@@ -381,3 +381,17 @@ def test_a_key_that_is_there_twice_is_refused_in_what_is_not_quite_json_too(tmp_
     path = tmp_path / "q.json"
     path.write_text('[{"question": "Why?", "answer": NaN, "answer": "So."}]')
     assert faults_of(path) == ["file: an object has the key 'answer' twice; remove one of them"]
+
+
+def test_a_sheet_without_a_header_has_numbered_columns(tmp_path):
+    from openpyxl import Workbook
+
+    book = Workbook()
+    assert book.active is not None
+    for row in (["a7", 2.339066339, "often"], ["b2", 1.5, "never"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    names = [f"column {place}" for place in (1, 2, 3)]
+    rows = [(1, dict(zip(names, ("a7", 2.339066339, "often"), strict=True)))]
+    rows += [(2, dict(zip(names, ("b2", 1.5, "never"), strict=True)))]
+    assert rows_of(tmp_path / "t.xlsx") == rows

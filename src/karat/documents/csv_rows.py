@@ -358,11 +358,8 @@ class _Scan:
         start += len(above)
         self._rows.notes += above_the_header(above)
         following = table[start + 1] if len(table) > start + 1 else []
-        if _are_data(table[start], following):
-            places = range(1, len(table[start]) + 1)
-            self.header = [f"{NO_NAME}{place}" for place in places]
-            first = ", ".join(self.header[:3])
-            self._rows.notes.append(f"line {start + 1} is a row: columns are called {first}")
+        if are_data(table[start], following):
+            self.header = numbered_header(self._rows, start + 1, len(table[start]))
             return start
 
         self.header = header_names(self._rows, table[start])
@@ -375,15 +372,26 @@ _DIGITS = re.compile(r"[0-9a-f]{16,}|\d+")
 _DATE_OR_PATH = re.compile(
     r"\d{4}-\d\d-\d\d(?!\d).*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+"
 )
+_MEASURED = re.compile(r"-?\d+[.]\d{5,}|\d{4}-\d\d-\d\d[ T](?!00:00:00)\d\d:\d\d:\d\d.*")
+"""Numbers and times as no column is called, other than dates in workbooks."""
 
 
-def _are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
+def numbered_header(rows: Rows, line: int, width: int) -> list[str]:
+    """The names of the columns of a table whose first line is a row, which is noted."""
+    header = [f"{NO_NAME}{place}" for place in range(1, width + 1)]
+    rows.notes.append(f"line {line} is a row: columns are called {', '.join(header[:3])}")
+    return header
+
+
+def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
     """Whether the first line of a table is a row, not the names of its columns. `following`: the
     next line, whose numbers and ids may be like those of the first beside a whole sentence.
     """
     likely = long = like = 0
+    measured = False
     for place, cell in enumerate(cells):
         text = cell.strip()
+        measured = measured or _MEASURED.fullmatch(text) is not None
         if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
             likely += 1
             long += " " in text
@@ -396,7 +404,7 @@ def _are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
 
     if long and like:
         return 2 * (long + like) > len(cells)
-    return 2 * likely > len(cells)
+    return measured or 2 * likely > len(cells)
 
 
 def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:

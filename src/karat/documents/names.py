@@ -196,7 +196,7 @@ _EXACT: dict[Role, str] = {
         strategy setting mode evalmode agent promptlabel promptidx promptversion promptvariant
         promptstyle prompttype backend arm treatment approach app agentid agentname
         pipelineversion
-        experimentalgroup groupexperimental treatmentgroup experimentalcondition""",
+        experimentalgroup groupexperimental treatmentgroup experimentalcondition scaffold""",
     "model": """model modelname namemodel modelid modelnameorpath generator provider providerid
         modeltested modelundertest llm engine respondermodel chatmodel agentmodel
         candidatemodel testedmodel evaluatedmodel targetmodel assistantmodel llmmodel""",

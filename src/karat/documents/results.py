@@ -177,6 +177,7 @@ def like_scores(
     the same two words, or numbers on the same scale; or that have a usual name for points.
     """
     judged = {*score_columns(columns)} & {*used}
+    most = max((columns[path].filled for path in judged), default=0)
     scales = set()
     for path in judged:
         scales.add((path.rpartition(".")[0], _scale(columns[path])))
@@ -189,6 +190,8 @@ def like_scores(
         counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not column.is_scored or counted or len(column.values) < 2:
             continue
+        if 2 * column.filled < most:
+            continue  # of some questions alone
         known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric
         beside = (path.rpartition(".")[0], _scale(column)) in scales

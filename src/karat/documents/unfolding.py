@@ -50,6 +50,7 @@ _TOTALS = word_set("total num n")
 _NEARLY_ALL = 0.8  # of the rows
 _FEWEST = 3  # rows that a last one can sum up
 _MOST = 10_000  # rows that are looked at as a whole
+_MANY = 1_000  # rows of which each has one of several columns
 _ROUNDED = 0.006  # files round their means
 _DOES_NOT_APPLY = frozenset({"no", "false", "0", "n", "n/a", "na", "not applicable"})
 
@@ -78,6 +79,12 @@ def unfolded(rows: Rows) -> Rows:
         number, text = summary
         others = ((at, row) for at, row in rows.rows if at != number)
         rows = _changed(rows, others, f"the last row sums up the others and is left out: {text}")
+
+    parts = _parts_of_golden(rows)
+    if parts:
+        note = f"'{parts[0]}' where it is empty is what fills its place: {some_of(parts[1:])}"
+        rows = _changed(rows, _as_one(rows.rows, parts), note)
+        first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
 
     written = []
     for name, value in first[0].items():
@@ -188,6 +195,49 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
     if lacks or (texts == [name] and 0 < numbers == means):
         return number, name
     return None
+
+
+# --- a golden answer in one of several columns ------------------------------------------------
+
+
+def _parts_of_golden(rows: Rows) -> list[str]:
+    """A golden column and those that are called like it and more, such as `expected` and
+    `expected_format`, if a row has one of them and each has it in some rows. Empty: there are none.
+    """
+    looked_at = [row for _, row in islice(rows.rows, _MANY)]
+    for golden in looked_at[0]:
+        if Meaning("golden") not in meanings(golden):
+            continue
+        whole = words_of(golden)
+        parts = [golden]
+        for name in looked_at[0]:
+            if words_of(name)[: len(whole)] == whole and name != golden:
+                parts.append(name)
+
+        if len(parts) > 1 and _are_filled_in_turn(looked_at, parts):
+            return parts
+
+    return []
+
+
+def _are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
+    """Whether most rows have one of these columns, none two, and each is had."""
+    counts = dict.fromkeys(columns, 0)
+    for row in rows:
+        filled = [name for name in columns if not is_empty(row.get(name))]
+        if len(filled) > 1 or any(isinstance(row[name], (list, Mapping)) for name in filled):
+            return False
+        for name in filled:
+            counts[name] += 1
+
+    return all(counts.values()) and 2 * sum(counts.values()) > len(rows)
+
+
+def _as_one(rows: Iterable[tuple[int, Row]], parts: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        filled = [row[name] for name in parts if not is_empty(row.get(name))]
+        others = {name: value for name, value in row.items() if name not in parts[1:]}
+        yield number, {**others, parts[0]: filled[0] if filled else None}
 
 
 # --- a column that says where a score applies -------------------------------------------------

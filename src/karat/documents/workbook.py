@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.documents.columns import is_empty
-from karat.documents.csv_rows import above_the_header, header_names, titles
+from karat.documents.csv_rows import (
+    above_the_header,
+    are_data,
+    header_names,
+    numbered_header,
+    titles,
+)
 from karat.documents.names import roles_of, with_role
 from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
@@ -203,8 +209,10 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
                 continue
             if header is None:
                 names = ["" if cell is None else str(cell) for cell in cells]
-                header = header_names(rows, names)
-                continue
+                if not are_data(names, ()):
+                    header = header_names(rows, names)
+                    continue
+                header = numbered_header(rows, number, len(names))
 
             _add(rows, before + number, header, cells)
             has_empty = has_empty or any(

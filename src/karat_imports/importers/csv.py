@@ -334,7 +334,10 @@ class Csv:
         yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
-            yield f"'{condition}' is no condition here: it is the same in all rows of a question"
+            yield (
+                f"'{condition}' is no condition here: it is the same in all rows of a question; if "
+                f"its questions may be compared as a whole, --map {quote(f'condition={condition}')}"
+            )
         if trials.factors:
             yield sentence(trials.conditions, trials.factors)
         if trials.hint is not None:

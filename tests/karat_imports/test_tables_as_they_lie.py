@@ -596,3 +596,63 @@ def test_labels_whose_equality_is_in_a_column_are_offered_and_that_column_is_the
     made = read(tmp_path, rows, map={"id": "item_id", "golden": "forced", "answer": "choice"})
     assert made.counts["scores"] == 16
     assert "score.congruent=congruent" in notes(made)
+
+
+def test_rows_of_means_are_named_with_the_means_as_scores(tmp_path: Path) -> None:
+    rows = [{"Set": f"s{n}", "AUC_mean": 0.5 + n / 20, "AUC_std": n / 90} for n in range(6)]
+    said = refused(tmp_path, rows)
+    assert "rows say means or statistics of several results ('AUC_std'): give the file with a row an answer" in said
+    assert "\n  --map score.AUC_mean=AUC_mean\n" in said
+
+
+def test_how_well_people_did_beside_kinds_of_errors_is_no_agents(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        kind = ("shape", "colour")[n % 2]
+        rows.append({"task_id": f"t{n}", "human_accuracy": n / 7, "error_label": kind, "notes": f"It is wrong {n}."})
+    assert "how well people did ('human_accuracy') and kinds of errors ('error_label')" in refused(tmp_path, rows)
+
+
+def test_answers_whose_names_end_those_of_their_marks_are_offered_as_conditions(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        said = {"Writer": f"It is so because {n} follows {n - 1}.", "Editor": f"As all know, {n} is what it is."}
+        marks = {"Helpfulness Writer": "YN"[n % 2], "Helpfulness Editor": "Y"}
+        rows.append({"Question": f"Why {n}?", **said, **marks})
+    both = "--map question=Question --map answer=Writer --map answer=Editor"
+    assert refused(tmp_path, rows).splitlines()[1].strip() == both
+    made = read(tmp_path, rows, map={"question": "Question"}, answers=["Writer", "Editor"])
+    assert (size(made), made.counts["scores"]) == ((4, ("Writer", "Editor"), 1), 8)
+
+
+def test_a_raw_answer_beside_one_of_another_way_is_asked_about(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        said = {"raw_response": f"It is {n}, I think.", "routed_response": f"The needle says {n}."}
+        rows.append({"question": f"Why {n}?", **said, "correct": n % 2})
+    lines = refused(tmp_path, rows).splitlines()[1:4]
+    answers = [line.strip().removeprefix("--map question=question ") for line in lines]
+    raw, routed = "--map answer=raw_response", "--map answer=routed_response"
+    assert answers == [raw, routed, f"{raw} {routed}"]
+
+
+def test_what_an_agent_did_is_its_answer_beside_scores(tmp_path: Path) -> None:
+    rows = []
+    for n in range(12):
+        row = {
+            "profile": ("open", "strict")[n % 2],
+            "scenario_id": f"s{n // 2}",
+            "action": ("ALLOW", "BLOCK")[n % 3 % 2],
+        }
+        rows.append({**row, "is_safe_decision": int(n % 5 > 0)})
+    assert "  --map id=scenario_id --map answer=action\n" in refused(tmp_path, rows)
+    made = read(tmp_path, rows, map={"id": "scenario_id", "answer": "action"})
+    assert (size(made), made.counts["scores"]) == ((6, ("open", "strict"), 1), 12)
+
+
+def test_results_in_a_part_of_a_message_are_its_rows(tmp_path: Path) -> None:
+    results = [{"id": n, "question": f"Why {n}?", "expected": "a", "predicted": "b", "score": 0} for n in range(3)]
+    parts = [{"kind": "text", "text": "done"}, {"kind": "data", "data": {"results": results}}]
+    log = [{"role": "agent", "parts": [{"text": f"step {n}"}]} for n in range(9)]
+    made = read(tmp_path, {"result": {"artifacts": [{"name": "all", "parts": parts}], "history": log}})
+    assert (size(made)[0], first_row(made)["golden"]) == (3, "a")

@@ -106,7 +106,8 @@ def answers_in_results(
     exact_names = [
         paths for paths in said if len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
     ]
-    if not shapes.get("score") and decided and not exact_names:
+    judged_alone = bool(shapes.get("score")) and not said and not file.strong("question")
+    if decided and not exact_names and (judged_alone or not shapes.get("score")):
         said = [*decided, *said]
         file.unsure = True
 
@@ -116,7 +117,10 @@ def answers_in_results(
             file.unsure = True  # also texts about other things are called `summary`
 
     if said:
-        return [{**golden, "answer": paths} for golden in goldens for paths in said]
+        for golden in goldens:
+            options += [{**golden, "answer": paths} for paths in said]
+
+        return [*options, *goldens] if judged_alone and said == decided else options
     return _without_answer(file, goldens, exact, shapes)
 
 
@@ -152,7 +156,8 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
         alike = likewise_named(single)
         systems = {path: words_of(path) for path in alike}
         if any(belongs_to(path, systems) is None for path in shapes.get("score", ())):
-            return options  # a score of the row judges one of them
+            # a score of the row judges one of them
+            return [*options, {**options[0], "answer": tuple(alike)}] if alike else options
 
     if not alike or not single:
         return options
@@ -352,6 +357,9 @@ def _said(
     if systems and (not others or any(names_system(path) for path in systems)):
         return [tuple(systems)]
     of_agent = [path for path in agents if not OF_JUDGES & {*words_of(last_part(path))}]
+    if len(of_agent) == 1 and words_of(of_agent[0])[:1] == ("raw",):
+        of_agent = likewise_named([*of_agent, *candidates]) or of_agent
+        return [(path,) for path in of_agent]
     parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
     written = [path for path in weak if joined(path) in AGENTS_IN_RESULTS]
     written = [path for path in written if file.free[path].mean_length > _LABEL_LENGTH]

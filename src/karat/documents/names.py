@@ -101,7 +101,7 @@ SAID = word_set(
     category class program translation message content option choice letter index
     idx patch decision caption captions"""
 )
-DECIDED = word_set("choice chosen decision selection selected pick")
+DECIDED = word_set("choice chosen decision selection selected pick action")
 """Names of what an agent chose, in files of results."""
 _OF_AN_ANSWER = word_set("span passage excerpt quote snippet sentence")
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to")
@@ -697,7 +697,8 @@ def is_score_name(path: str) -> bool:
     if rated:
         words = words[:-2]
     known = {*words}
-    if "".join(words) in _QUALITIES_OF_ANSWERS:
+    good = words[:1] == ("is",) and known & _QUALITY and not known & (_OF_PROGRAMS | _NO_SCORE)
+    if good or "".join(words) in _QUALITIES_OF_ANSWERS:
         return True
     if rated and words and not known & ((_NO_SCORE - {"quality"}) | (_MEASURES - {"total"})):
         return True

@@ -458,6 +458,15 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
     return found
 
 
+def judged_apart(paths: Sequence[str], columns: Mapping[str, Column]) -> list[str]:
+    """The columns whose names end or begin those of the same scores: `Clarity Writer` and `Clarity
+    Editor` beside `Writer` and `Editor`. Empty: there are no two.
+    """
+    systems = scores_by_system({path: words_of(path) for path in paths}, columns, file="")
+    judged = [path for path in paths if systems[path]]
+    return judged if len(judged) > 1 else []
+
+
 def likewise_named(paths: Sequence[str]) -> list[str]:
     """The columns whose names end with the same word as that of the first, and differ before it, or
     begin with the same word for answers: `baseline_review` and `clarified_review`.
@@ -469,7 +478,8 @@ def likewise_named(paths: Sequence[str]) -> list[str]:
         alike = []
         for path in paths:
             own = words[path][:-1] if at else words[path][1:]
-            differs = bool(own) and not {*own} <= _FORMS | SAID
+            forms = {*own} <= _FORMS | SAID and own != ("raw",)
+            differs = bool(own) and not forms
             of_answers = at == -1 or {*shared} & _AFTER - _PREDICTED
             if words[path][at:][:1] == shared and differs and of_answers:
                 alike.append(path)

@@ -20,7 +20,7 @@ from karat.documents.columns import Column, without_number, without_point
 from karat.documents.golden_answers import add_together, golden_answers
 from karat.documents.names import Role, meanings
 from karat.documents.questions import add_texts, questions_of
-from karat.documents.results import likewise_named
+from karat.documents.results import judged_apart, likewise_named
 from karat.documents.sentences import describes, unexplained
 from karat.documents.shapes import shapes_of
 
@@ -163,7 +163,11 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
 
     changes: list[Taken] = []
     several = likewise_named(texts[second]) if texts[second] else []
-    if several and second == "answer" and not reading.roles.get("score"):
+    if second == "answer" and not several and texts[second]:
+        several = judged_apart(texts[second], file.columns)
+    elif reading.roles.get("score"):
+        several = []
+    if several and second == "answer":
         changes.append({"answer": tuple(several)})
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]

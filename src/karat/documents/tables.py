@@ -269,6 +269,7 @@ SPLITS = frozenset({"train", "training", "dev", "valid", "validation", "val", "t
 
 
 _RUNS = frozenset({"results", "runs", "evaluations", "experiments", "reports"})
+_FEW_PARTS = 4  # of what is no table
 _FEW = 20  # settings or systems, by whose names an object has their means
 _ASKS = 10  # a question counts more than all else
 
@@ -299,6 +300,8 @@ def _collect(
             is_run = len(below) == 1 and key.casefold() in _RUNS and not _speaks(below)
             if is_run and depth < _DEEPEST:  # its rows are inside
                 _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
+            elif len(below) < _FEW_PARTS and not _questions(below[0]):
+                inner = _results_inside(below, f"{prefix}{key}")
             found |= inner or {f"{prefix}{key}": below}
         elif isinstance(below, Mapping) and depth < _DEEPEST:
             rows = _rows_by_id(below) or _answers_by_id(below)
@@ -306,6 +309,21 @@ def _collect(
                 found[f"{prefix}{key}"] = rows
             else:
                 _collect(below, f"{prefix}{key}.", found, depth + 1)
+
+
+def _results_inside(parts: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[Any]]:
+    """The lists of rows with a question and an answer in the few parts of a message, say."""
+    found: dict[str, list[Any]] = {}
+    if name.count(".") > 2 * _DEEPEST:
+        return found
+    for number, part in enumerate(parts):
+        inner: dict[str, list[Any]] = {}
+        _collect(part, f"{name}.{number}.", inner, depth=1)
+        for inside, rows in inner.items():
+            if _questions(rows[0]) and any(Meaning("answer") in meanings(key) for key in rows[0]):
+                found[inside] = rows
+
+    return found
 
 
 def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from shlex import quote
 from karat.documents.columns import Column
 from karat.documents.doubts import Seen, attacked, marker_in, turned_round
 from karat.documents.names import (
+    is_score_name,
     is_score_of_bad,
     is_success_only,
     lower_is_better,
@@ -27,6 +28,7 @@ _SPREADS = word_set(
     """std stdev stddev sd stderr sem variance pvalue pearson spearman kendall krippendorff kappa"""
 )
 _OF_SPREADS = (("standard", "deviation"), ("standard", "error"), ("p", "value"))
+_KINDS = word_set("label type category kind class pattern")
 _MOST_SYSTEMS = 50  # that are compared in pairs
 
 
@@ -36,13 +38,21 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
     """
     spreads = []
     for path, column in columns.items():
-        words = words_of(path)
-        spread = _SPREADS & {*words} or words[-2:] in _OF_SPREADS
-        if spread and column.filled and not column.texts:
+        if is_spread(path) and column.filled and not column.texts:
             spreads.append(f"'{path}'")
 
     if spreads:
         return f"means or statistics of several results ({some_of(spreads, most=3)})"
+    of_people, kinds = [], []
+    for path, column in columns.items():
+        words = {*words_of(path)}
+        if "human" in words and is_score_name(path) and column.is_scored:
+            of_people.append(f"'{path}'")
+        if "error" in words and words & _KINDS and column.texts:
+            kinds.append(f"'{path}'")
+
+    if of_people and kinds:
+        return f"how well people did ({some_of(of_people)}) and kinds of errors ({some_of(kinds)})"
     for path, column in columns.items():
         if not compares([path]) or not 1 < len(column.values) <= _MOST_SYSTEMS:
             continue
@@ -55,6 +65,12 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
             return f"which of two is better ('{path}', of {' and '.join(sides[:2])})"
 
     return None
+
+
+def is_spread(path: str) -> bool:
+    """Whether a name is of how several results differ, or go together."""
+    words = words_of(path)
+    return bool(_SPREADS & {*words}) or words[-2:] in _OF_SPREADS
 
 
 def no_scores(

@@ -10,7 +10,7 @@ from shlex import quote
 from karat.documents.answers import says_not_run
 from karat.documents.columns import VERDICTS, Column, score_in, without_point
 from karat.documents.doubts import Seen
-from karat.documents.names import is_score_name, side_of, tells_of_answers, with_role
+from karat.documents.names import is_score_name, side_of, tells_of_answers, with_role, words_of
 from karat.documents.results import like_scores, only_counts
 from karat.errors import BadOption
 from karat.formats import brief, plural, some_of
@@ -39,9 +39,11 @@ def not_read(
 ) -> Iterator[str]:
     """What a file seems to hold that is not read, or not as it may be meant."""
     in_words = set()
+    judged = any(map(is_score_name, used))
     for path, column in columns.items():
         words = sorted(column.values)
-        judges = judges_in_words(column) and is_score_name(path)
+        names_verdict = is_score_name(path) or (not judged and words_of(path) == ("label",))
+        judges = judges_in_words(column) and names_verdict
         if path not in used and is_score_name(path) and only_counts(column):
             option = f"--map {quote(f'score.{path}={path}')}"
             yield f"'{path}' holds counts: no score; if it is one, {option}"

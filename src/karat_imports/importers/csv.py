@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import failing_status
 from karat.documents.batches import Table
+from karat.documents.candidates import AGENTS_IN_RESULTS
 from karat.documents.cells import only_text
 from karat.documents.columns import (
     LOOKED_AT,
@@ -67,7 +68,12 @@ from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
-from karat_imports.importers._metrics import doubted_directions, no_scores, not_of_answers
+from karat_imports.importers._metrics import (
+    doubted_directions,
+    is_spread,
+    no_scores,
+    not_of_answers,
+)
 from karat_imports.importers._reading import title
 from karat_imports.importers._table_trials import (
     NUMBERS,
@@ -757,6 +763,11 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     if alone is not None:
         return BadDataset(str(path), [Fault(place="file", message=alone)])
     message = str(error).removeprefix(f"{error.option}: ")
+    other = not_of_answers(columns)
+    named = {word for path in columns for word in words_of(path)} & AGENTS_IN_RESULTS
+    if other is not None and not (named or options.map or with_role(columns, "answer")):
+        none = f"no column is an agent's answer by its name, and rows say {other}"
+        message = f"{none}: give the file with a row an answer. Else {message}"
     for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"
@@ -876,10 +887,11 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     else:
         used = {path for path in columns if meanings(path)}
 
+    means = {"mean", "avg", "average"} if any(map(is_spread, columns)) else set[str]()
     found = []
     for name in paths_in(columns):
         free = name not in used and not is_measure(words_of(name)) and not repeats(name)
-        free = free and not _SUMMED_UP & {*words_of(name)}
+        free = free and not _SUMMED_UP & {*words_of(name)} - means and not is_spread(name)
         if free and columns[name].is_scored and not columns[name].is_constant:
             found.append(name)
 
@@ -904,7 +916,8 @@ def _readings(
             if reading.roles.get(role):
                 targets[role] = reading.roles[role][0]
 
-        if "golden" not in targets and reading.roles.get("criterion"):
+        judged = bool(reading.roles.get("score"))
+        if "golden" not in targets and reading.roles.get("criterion") and not judged:
             targets["golden"] = reading.roles["criterion"][0]
         if "answer" not in targets:  # nothing but its scores makes it a result
             for target, column in _found(reading, columns).items():

@@ -656,3 +656,14 @@ def test_results_in_a_part_of_a_message_are_its_rows(tmp_path: Path) -> None:
     log = [{"role": "agent", "parts": [{"text": f"step {n}"}]} for n in range(9)]
     made = read(tmp_path, {"result": {"artifacts": [{"name": "all", "parts": parts}], "history": log}})
     assert (size(made)[0], first_row(made)["golden"]) == (3, "a")
+
+
+def test_what_some_questions_have_is_no_score(tmp_path: Path) -> None:
+    rows = []
+    for n in range(8):
+        rows.append({"question": f"Why {n}?", "answer": "a", "correct": n % 2 > 0, "has_cat": n > 4 if n > 5 else None})
+    rows[7]["has_cat"] = False
+    assert read(tmp_path, rows).counts["scores"] == 8
+    for row in rows:
+        row["has_cat"] = row["correct"]
+    assert "has_cat may be scores too" in refused(tmp_path, rows)

@@ -190,8 +190,8 @@ def like_scores(
         counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not column.is_scored or counted or len(column.values) < 2:
             continue
-        if 2 * column.filled < most:
-            continue  # of some questions alone
+        if words[0] == "has" and 2 * column.filled < most:
+            continue  # of some questions, and no answer
         known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric
         beside = (path.rpartition(".")[0], _scale(column)) in scales

@@ -99,9 +99,7 @@ def answers_in_results(
         if joined(second) not in BARE_ANSWER:
             return [{"golden": (first,), "answer": (second,)}]
 
-    decided = [(path,) for path in file.free if joined(path) in DECIDED]
-    if file.holds_preferences:
-        decided = []
+    decided = decisions(file)
     # several systems, or the answer by its very name
     exact_names = [
         paths for paths in said if len(paths) > 1 or joined(paths[0]) in AGENTS_IN_RESULTS
@@ -122,6 +120,16 @@ def answers_in_results(
 
         return [*options, *goldens] if judged_alone and said == decided else options
     return _without_answer(file, goldens, exact, shapes)
+
+
+def decisions(file: Candidates) -> list[tuple[str, ...]]:
+    """The columns with what an agent chose, by their names; none in pairs to train models with."""
+    found: list[tuple[str, ...]] = []
+    for path in file.free if not file.holds_preferences else ():
+        if joined(path) in DECIDED and not holds_scores(path):
+            found.append((path,))
+
+    return found
 
 
 def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Taken]:

@@ -765,7 +765,8 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     message = str(error).removeprefix(f"{error.option}: ")
     other = not_of_answers(columns)
     named = {word for path in columns for word in words_of(path)} & AGENTS_IN_RESULTS
-    if other is not None and not (named or options.map or with_role(columns, "answer")):
+    named |= {*options.map, *with_role(columns, "answer")}
+    if other is not None and not named and other not in message:
         none = f"no column is an agent's answer by its name, and rows say {other}"
         message = f"{none}: give the file with a row an answer. Else {message}"
     for number, text, values in coded(first, columns):
@@ -916,8 +917,7 @@ def _readings(
             if reading.roles.get(role):
                 targets[role] = reading.roles[role][0]
 
-        judged = bool(reading.roles.get("score"))
-        if "golden" not in targets and reading.roles.get("criterion") and not judged:
+        if "golden" not in targets and reading.roles.get("criterion"):
             targets["golden"] = reading.roles["criterion"][0]
         if "answer" not in targets:  # nothing but its scores makes it a result
             for target, column in _found(reading, columns).items():

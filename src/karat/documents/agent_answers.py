@@ -366,8 +366,9 @@ def _said(
         return [tuple(systems)]
     of_agent = [path for path in agents if not OF_JUDGES & {*words_of(last_part(path))}]
     if len(of_agent) == 1 and words_of(of_agent[0])[:1] == ("raw",):
-        of_agent = likewise_named([*of_agent, *candidates]) or of_agent
-        return [(path,) for path in of_agent]
+        alike = likewise_named([*dict.fromkeys([*of_agent, *candidates])])
+        if alike:
+            return [(path,) for path in alike]
     parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
     written = [path for path in weak if joined(path) in AGENTS_IN_RESULTS]
     written = [path for path in written if file.free[path].mean_length > _LABEL_LENGTH]

@@ -917,8 +917,11 @@ def _readings(
             if reading.roles.get(role):
                 targets[role] = reading.roles[role][0]
 
-        if "golden" not in targets and reading.roles.get("criterion"):
-            targets["golden"] = reading.roles["criterion"][0]
+        for rule in reading.roles.get("criterion", ())[:1]:
+            labels = 0 < _MANY * len(columns[rule].values) <= columns[rule].filled
+            if not labels:  # those of something else than the answer
+                targets.setdefault("golden", rule)
+
         if "answer" not in targets:  # nothing but its scores makes it a result
             for target, column in _found(reading, columns).items():
                 if target.startswith("score."):

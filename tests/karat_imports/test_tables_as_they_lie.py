@@ -661,7 +661,9 @@ def test_results_in_a_part_of_a_message_are_its_rows(tmp_path: Path) -> None:
 def test_what_some_questions_have_is_no_score(tmp_path: Path) -> None:
     rows = []
     for n in range(8):
-        rows.append({"question": f"Why {n}?", "answer": "a", "correct": n % 2 > 0, "has_cat": n > 4 if n > 5 else None})
+        rows.append(
+            {"question": f"Why {n}?", "answer": "a", "correct": n % 2 > 0, "№": n, "has_cat": n > 4 if n > 5 else None}
+        )
     rows[7]["has_cat"] = False
     assert read(tmp_path, rows).counts["scores"] == 8
     for row in rows:

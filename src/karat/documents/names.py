@@ -697,7 +697,8 @@ def is_score_name(path: str) -> bool:
     if rated:
         words = words[:-2]
     known = {*words}
-    good = words[:1] == ("is",) and known & _QUALITY and not known & (_OF_PROGRAMS | _NO_SCORE)
+    others = _OF_PROGRAMS | _NO_SCORE | {"valid"}
+    good = words[:1] == ("is",) and known & _QUALITY and not known & others
     if good or "".join(words) in _QUALITIES_OF_ANSWERS:
         return True
     if rated and words and not known & ((_NO_SCORE - {"quality"}) | (_MEASURES - {"total"})):

@@ -190,7 +190,7 @@ def like_scores(
         counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not column.is_scored or counted or len(column.values) < 2:
             continue
-        if words[0] == "has" and 2 * column.filled < most:
+        if words[:1] == ("has",) and 2 * column.filled < most:
             continue  # of some questions, and no answer
         known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric

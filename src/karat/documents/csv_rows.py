@@ -372,7 +372,7 @@ _DIGITS = re.compile(r"[0-9a-f]{16,}|\d+")
 _DATE_OR_PATH = re.compile(
     r"\d{4}-\d\d-\d\d(?!\d).*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+"
 )
-_MEASURED = re.compile(r"-?\d+[.]\d{5,}|\d{4}-\d\d-\d\d[ T](?!00:00:00)\d\d:\d\d:\d\d.*")
+_MEASURED = re.compile(r"-?\d+[.]\d{6,}|\d{4}-\d\d-\d\d[ T](?!00:00:00)\d\d:\d\d:\d\d.*")
 """Numbers and times as no column is called, other than dates in workbooks."""
 
 

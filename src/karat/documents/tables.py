@@ -301,7 +301,7 @@ def _collect(
             if is_run and depth < _DEEPEST:  # its rows are inside
                 _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
             elif len(below) < _FEW_PARTS and not _questions(below[0]):
-                inner = _results_inside(below, f"{prefix}{key}")
+                inner = results_inside(below, f"{prefix}{key}")
             found |= inner or {f"{prefix}{key}": below}
         elif isinstance(below, Mapping) and depth < _DEEPEST:
             rows = _rows_by_id(below) or _answers_by_id(below)
@@ -311,7 +311,7 @@ def _collect(
                 _collect(below, f"{prefix}{key}.", found, depth + 1)
 
 
-def _results_inside(parts: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[Any]]:
+def results_inside(parts: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[Any]]:
     """The lists of rows with a question and an answer in the few parts of a message, say."""
     found: dict[str, list[Any]] = {}
     if name.count(".") > 2 * _DEEPEST:

@@ -80,10 +80,10 @@ def unfolded(rows: Rows) -> Rows:
         others = ((at, row) for at, row in rows.rows if at != number)
         rows = _changed(rows, others, f"the last row sums up the others and is left out: {text}")
 
-    parts = _parts_of_golden(rows)
+    parts = parts_of_golden(rows)
     if parts:
         note = f"'{parts[0]}' where it is empty is what fills its place: {some_of(parts[1:])}"
-        rows = _changed(rows, _as_one(rows.rows, parts), note)
+        rows = _changed(rows, from_one_of(rows.rows, parts), note)
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
 
     written = []
@@ -200,7 +200,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
 # --- a golden answer in one of several columns ------------------------------------------------
 
 
-def _parts_of_golden(rows: Rows) -> list[str]:
+def parts_of_golden(rows: Rows) -> list[str]:
     """A golden column and those that are called like it and more, such as `expected` and
     `expected_format`, if a row has one of them and each has it in some rows. Empty: there are none.
     """
@@ -214,13 +214,13 @@ def _parts_of_golden(rows: Rows) -> list[str]:
             if words_of(name)[: len(whole)] == whole and name != golden:
                 parts.append(name)
 
-        if len(parts) > 1 and _are_filled_in_turn(looked_at, parts):
+        if len(parts) > 1 and are_filled_in_turn(looked_at, parts):
             return parts
 
     return []
 
 
-def _are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
+def are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
     """Whether most rows have one of these columns, none two, and each is had."""
     counts = dict.fromkeys(columns, 0)
     for row in rows:
@@ -233,7 +233,8 @@ def _are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
     return all(counts.values()) and 2 * sum(counts.values()) > len(rows)
 
 
-def _as_one(rows: Iterable[tuple[int, Row]], parts: Sequence[str]) -> Iterator[tuple[int, Row]]:
+def from_one_of(rows: Iterable[tuple[int, Row]], parts: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """The rows with the first filled one of some columns, whose name it takes."""
     for number, row in rows:
         filled = [row[name] for name in parts if not is_empty(row.get(name))]
         others = {name: value for name, value in row.items() if name not in parts[1:]}

@@ -572,3 +572,40 @@ def test_where_an_answer_is_found_is_no_rule_for_it(tmp_path):
     rows = table(question=ASKED, standard_answer=SAID, expected_source=["a.pdf", "b.pdf", "c.pdf", "d.pdf"])
     said = refused(written(tmp_path, rows))
     assert "1) roles: {question: question, golden: standard_answer, criterion: null}" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "held"),
+    [
+        ("key.csv", "9:E\n10:B\n11:D\n", "holds the letters of right answers without the questions (a key)"),
+        (
+            "words.tsv",
+            "1\tThe\tDET\n2\tcar\tNOUN\n3\tbroke\tVERB\n4\t.\tPUNCT\n5\told\tADJ\n",
+            "holds the words of sent",
+        ),
+        ("data.tsv", "day,shop,sold\n" + "2024-01-01,a,2.5\n2024-01-02,b,3.5\n" * 3, "holds a table of data"),
+        (
+            "grid.csv",
+            "problem,level,size\n" + "dns,hard,s\ndns,easy,s\nbgp,hard,s\n" * 4,
+            "holds combinations of a few",
+        ),
+    ],
+)
+def test_files_without_questions_are_named_by_their_form(tmp_path, name, text, held):
+    path = tmp_path / name
+    path.write_text(text)
+    assert held in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "held"),
+    [
+        ({"index": [0, 1, 2, 3], "kind": ["text"] * 4, "expected": SAID}, "holds right answers ('expected') without"),
+        ({"question": ["WRITE_THE_QUESTION"] * 4, "hint": SAID}, "the same placeholder in all 4 rows"),
+        ({"id": [*"abcd"], "string": [f"The [AGE] {word} was" for word in "abcd"]}, "holds templates of prompts"),
+        ({"question": ASKED[:2] * 2, "run": [1, 1, 2, 2], "was correct": [1, 0, 1, 1]}, "`karat import csv FILE`"),
+        ({"sentence": SAID, **{f"Field {name}": [*"abcd"] for name in "kmnprtuvw"}}, "holds records, such as"),
+    ],
+)
+def test_rows_without_questions_are_named_for_what_they_are(tmp_path, columns, held):
+    assert held in refused(written(tmp_path, table(**columns)))

@@ -28,6 +28,7 @@ _STRAY_QUOTE = re.compile(
     rb'(?<!\A\xef\xbb\xbf)(?<=[^\s,;|"])"(?=[^\s,;|"]| [^\s,;|"])|(?<=[^\s,;|"] )"(?=[^\s,;|"])'
 )
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
+_MANY_LINES = 10  # with as many commas each, which part columns
 LONGEST_LINE = 64 << 20  # bytes, of JSON Lines and of CSV
 NO_TEXT = "is not a text file"
 _MOST_BAD_LINES = 100
@@ -213,7 +214,9 @@ SHA-256 and what parts their columns.
 
 
 def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
-    """Fills `rows`. `delimiter`: if it is a comma, the header decides. Raises BadDataset."""
+    """Fills `rows`. `delimiter`: if it is a comma, the header decides, and where it is not in the
+    first lines, which all have as many others. Raises BadDataset.
+    """
     if b"\0" in data:
         raise bad(path, "file", NO_TEXT)
     name = rows.sha256, delimiter
@@ -225,8 +228,12 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
 
     notes = len(rows.notes)
     encoding = _encoding(rows, data)
-    if delimiter == ",":
-        delimiter = delimiter_of(BytesIO(data).readline().decode(encoding))
+    begin = BytesIO(data)
+    lines = [begin.readline().decode(encoding) for _ in range(_MANY_LINES)]
+    found = delimiter_of(lines[0])
+    counts = {line.count(found) for line in lines if line.strip()}
+    if delimiter == "," or (counts != {0} and len(counts) == 1 and delimiter not in lines[0]):
+        delimiter = found
     csv.field_size_limit(LONGEST_LINE)
     cells = CsvCells(data, encoding, delimiter)
     scan = _Scan(rows)

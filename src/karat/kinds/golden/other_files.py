@@ -10,6 +10,7 @@ import msgspec
 from karat.documents.columns import Column, paths_in
 from karat.documents.names import (
     Meaning,
+    is_score_name,
     joined,
     meanings,
     names_documents,
@@ -19,6 +20,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.sentences import describes
 
 _GRADES = word_set("relevance relevant grade rel gain")
 _MOST_GRADES = 6  # different ones of relevance; more numbers are something else
@@ -119,7 +121,17 @@ _TEXTS = word_set(
 )
 _LONG = 300  # characters: more than questions have, in the mean
 _ASKS = re.compile(r"[?？؟]\W*$|^\W*[¿]")
-_FIELD = re.compile(r"\{\{?\s*\w+\s*\}?\}")
+_FIELD = re.compile(r"\{\{?\s*\w+\s*\}?\}|\[[A-Z][A-Z _]{2,}\]|<[A-Z][A-Z_]{2,}>")
+_OF_A_KEY = re.compile(r"\W*(?:q(?:uestion)?\s*)?\d+\s*[:.)=-]\s*[A-Ea-e]\W*", re.IGNORECASE)
+"""A question's number and the letter of what is right."""
+_TAG = re.compile(
+    r"(?:ADJ|ADP|ADV|AUX|CCONJ|CONJ|DET|INTJ|NOUN|NUM|PART|PRON|PROPN|PUNCT|SCONJ|SYM|VERB|X|O"
+    r"|[BIES]-[A-Za-z]+)"
+)
+"""What a word of a sentence is, or a part of a name."""
+_FEWEST_TAGS = 4
+_FEWEST_OF_A_RECORD = 8  # columns
+_FEWEST_OF_A_GRID = 8  # rows
 
 
 def no_questions(columns: Mapping[str, Column]) -> str | None:
@@ -136,9 +148,21 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
 
     if _are_qrels(filled):
         return "says which documents are relevant to a question (qrels): give the questions' file"
-    judged = answers_to_judge(filled)
-    if judged is not None:
-        return judged
+    for known in (answers_to_judge(filled), answers_alone(filled), results(filled)):
+        if known is not None:
+            return known
+
+    asked = with_role(filled, "question")
+    for path in asked if len(asked) == 1 else ():
+        column = filled[path]
+        (text,) = column.values if column.is_constant else ("",)
+        unfilled = placeholder({path: text}) or ("_" in text and text.isupper())
+        if unfilled and "." not in path:
+            return (
+                f"has no questions yet: '{path}' holds the same placeholder in all "
+                f"{column.rows} rows ('{text}'): write the questions there"
+            )
+
     if len(filled) > 1 and all(column.is_numeric for column in filled.values()):
         return f"holds nothing but numbers ({len(filled)} columns), and no questions"
     sort = _sort_of(filled, names)
@@ -172,6 +196,13 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
 
 def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
     """What rows hold in which no column is surely a question or what is expected; None: unknown."""
+    texts = {path: column for path, column in columns.items() if column.is_text}
+    for path, column in texts.items():
+        if len(column.values) >= _FEWEST_TAGS and all(map(_TAG.fullmatch, column.values)):
+            return f"holds the words of sentences with their tags ('{path}')"
+
+    if is_grid(columns):
+        return "holds combinations of a few values, such as the settings of runs"
     surely = with_role(paths_in(columns), "question", "messages")
     expected = []
     for path in with_role(paths_in(columns), "golden"):
@@ -180,7 +211,6 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
 
     if surely or expected:
         return None
-    texts = {path: column for path, column in columns.items() if column.is_text}
     templates = [path for path, column in texts.items() if _most(column, _FIELD)]
     if templates:
         return f"holds templates of prompts ('{templates[0]}')"
@@ -208,6 +238,8 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
     numbers = [path for path, column in columns.items() if column.is_numeric]
     if of_what and not texts.keys() - of_what and len(numbers) > 1:
         return f"holds numbers for each '{of_what[0]}', such as means"
+    if are_records(columns):
+        return "holds records, such as a catalogue or annotations"
     return None
 
 
@@ -251,6 +283,86 @@ _DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _OF_QUESTIONS = frozenset({"question", "golden", "criterion", "messages", "answer", "turn"})
 _ANSWERS = word_set("answer answers response responses reply output outputs text")
 _NO_DATA = frozenset({"id", "started"})
+
+
+def is_grid(columns: Mapping[str, Column]) -> bool:
+    """Whether rows are combinations of a few values each, none of them a sentence or expected."""
+    if len(columns) < 3 or with_role(columns, "golden", "criterion", "messages"):
+        return False
+    for column in columns.values():
+        few = column.repeats or column.is_constant
+        if not few or column.lists + column.objects or column.filled < _FEWEST_OF_A_GRID:
+            return False
+        if _has_words(column) or any(map(_ASKS.search, column.values)):
+            return False
+
+    return any(column.is_text for column in columns.values())
+
+
+def are_records(columns: Mapping[str, Column]) -> bool:
+    """Whether rows have many columns, and none is a question, or expected, by its name or text."""
+    top = [path for path in columns if "." not in path]
+    if len(top) < _FEWEST_OF_A_RECORD:
+        return False
+    for path, column in columns.items():
+        if column.is_text and _most(column, _ASKS):
+            return False
+        expects = roles_of(path) & _OF_QUESTIONS - {"question"} and joined(path) != "keywords"
+        if expects and not column.is_numeric and not describes(path):
+            return False
+
+    return True
+
+
+def answers_alone(columns: Mapping[str, Column]) -> str | None:
+    """What a key to questions elsewhere is: numbers with letters, or golden answers beside nothing
+    but numbers and classes; None: it is another file.
+    """
+    without = "without the questions (a key): give their file, with the answers in a column"
+    for path, column in columns.items():
+        if len(columns) == 1 and all(map(_OF_A_KEY.fullmatch, [path, *column.values])):
+            return f"holds the letters of right answers {without}"
+
+    right = []
+    for path in with_role(columns, "golden"):
+        if joined(path) in _RIGHT:
+            right.append(path)
+
+    numbered = False
+    for path, column in columns.items():
+        if path in right or "." in path or 2 * column.filled < column.rows:
+            continue
+        counted = len(column.values) == column.filled
+        if counted and "id" in roles_of(path) and not _has_words(column):
+            numbered = True
+            continue
+        few = column.repeats or column.is_constant or column.is_numeric
+        if not few or "question" in roles_of(path) or _has_words(column):
+            return None
+
+    if len(right) == 1 and numbered:
+        return f"holds right answers ('{right[0]}') {without}"
+    return None
+
+
+def results(columns: Mapping[str, Column]) -> str | None:
+    """What rows are that say how good each repetition of a question was, and not what is right;
+    None: they are others.
+    """
+    expected = with_role(columns, "golden", "criterion", "choices")
+    asked = with_role(columns, "question")
+    runs = with_role(columns, "repetition")
+    scores = []
+    for path, column in columns.items():
+        if is_score_name(path) and column.is_scored:
+            scores.append(path)
+
+    if expected or not scores or not runs or not any(columns[path].repeats for path in asked):
+        return None
+    return (
+        f"holds results: scores ('{scores[0]}') of each '{runs[0]}' of a question, and nothing "
+        "that is right: `karat import csv FILE` reads them"
+    )
 
 
 def _most(column: Column, pattern: re.Pattern[str]) -> bool:

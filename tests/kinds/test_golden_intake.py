@@ -609,3 +609,10 @@ def test_files_without_questions_are_named_by_their_form(tmp_path, name, text, h
 )
 def test_rows_without_questions_are_named_for_what_they_are(tmp_path, columns, held):
     assert held in refused(written(tmp_path, table(**columns)))
+
+
+def test_a_list_of_texts_beside_the_index_of_one_holds_choices(tmp_path):
+    rows = table(question=ASKED, antworten=[["ten", "six", "one"], ["five", "two", "no"]] * 2, correct=[0, 2, 1, 0])
+    first = load(written(tmp_path, rows)).samples[0].turns[0]
+    assert first.question.endswith("A) ten\nB) six\nC) one")
+    assert first.golden == "A"

@@ -15,6 +15,7 @@ from karat.documents.names import (
     is_choice_stem,
     is_score_name,
     joined,
+    sure_roles,
     with_role,
     word_set,
     words_of,
@@ -154,6 +155,27 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if column.lists + column.objects > 0 or listed:
             return (path,)
 
+    # a list of texts beside the index of the right one
+    places: set[str] = set()
+    for path in with_role(file.columns, "golden"):
+        column = file.columns[path]
+        if column.filled == column.rows == column.numbers and all(
+            map(str.isdecimal, column.values)
+        ):
+            places |= column.values
+
+    several = []
+    for path, column in file.free.items():
+        listed = column.example
+        if not isinstance(listed, list):
+            continue
+        texts = len({part for part in listed if isinstance(part, str)})
+        named = sure_roles(path) & {"context", "criterion", "tools", "golden", "question"}
+        if 1 < texts == len(listed) >= max(map(int, places), default=texts + 1) and not named:
+            several.append(path)
+
+    if file.door == "dataset" and len(places) > 1 and len(several) == 1:
+        return (several[0],)
     stems: dict[str, dict[str, str]] = {}  # stem → path → mark
     for path, column in file.columns.items():
         match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)

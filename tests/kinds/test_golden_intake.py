@@ -616,3 +616,9 @@ def test_a_list_of_texts_beside_the_index_of_one_holds_choices(tmp_path):
     first = load(written(tmp_path, rows)).samples[0].turns[0]
     assert first.question.endswith("A) ten\nB) six\nC) one")
     assert first.golden == "A"
+
+
+def test_a_target_is_asked_where_another_column_says_what_is_expected(tmp_path):
+    rows = table(target=["a.org", "b.org", "c.org", "d.org"], expected_risk=["low", ["low", "high"]] * 2)
+    said = refused(written(tmp_path, rows))
+    assert "1) roles: {question: target, golden: expected_risk, criterion: null}\n     several: any" in said

@@ -138,6 +138,7 @@ class Candidates:
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
                 self.meanings[path] = ()
 
+        self.ask_targets()
         if door == "results" and self._compares_prompts():
             for path in self.free:
                 if "prompt" in words_of(last_part(path)):
@@ -151,6 +152,16 @@ class Candidates:
             for path in self.free:
                 if joined(path) == "query":
                     self.meanings[path] = (Meaning("question"),)
+
+    def ask_targets(self) -> None:
+        """Makes `target` the question where another column says what is expected, and none asks."""
+        asked = self.called("question", weak=False) or self.called("question", weak=True)
+        expects = any(words_of(path)[:1] == ("expected",) for path in self.free)
+        if self.door == "results" or not expects or asked or "question" in self.named:
+            return
+        for path in self.free:
+            if joined(path) == "target":
+                self.meanings[path] = (Meaning("question"),)
 
     def _compares_prompts(self) -> bool:
         """Whether rows give scores to trials of prompts that are named by short labels: then these

@@ -113,7 +113,10 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
     if len(golden) > 1:
         golden = ()  # an object, which may lack a part
     if golden and columns[golden[0]].lists and not cells.means_any(golden[0]):
-        lines.append("several: all  # or `any`, if one entry of the list is enough")
+        if columns[golden[0]].texts:  # one text in other rows: each is right alone
+            lines.append("several: any  # or `all`, if each entry of a list must be there")
+        else:
+            lines.append("several: all  # or `any`, if one entry of the list is enough")
     others = reading.roles.get("distractor", ())
     if others and golden:
         lines.append(f"choices: left_out  # or without: '{others[0]}' are choices in the question")

@@ -622,3 +622,9 @@ def test_a_target_is_asked_where_another_column_says_what_is_expected(tmp_path):
     rows = table(target=["a.org", "b.org", "c.org", "d.org"], expected_risk=["low", ["low", "high"]] * 2)
     said = refused(written(tmp_path, rows))
     assert "1) roles: {question: target, golden: expected_risk, criterion: null}\n     several: any" in said
+
+
+def test_answers_that_only_say_what_to_mention_are_offered_as_criteria(tmp_path):
+    told = ["应提及年假天数", "应包含最新的新闻", "应解释核心思想", "简单问候即可"]
+    said = refused(written(tmp_path, table(question=ASKED, ideal_answer_summary=told)))
+    assert "1) roles: {question: question, golden: null, criterion: ideal_answer_summary}" in said

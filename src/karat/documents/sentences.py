@@ -26,12 +26,13 @@ INSTRUCTION = re.compile(
     r"chatbot|system|sistema|ai|llm|it|output|antwort|respuesta|resposta|réponse|ответ|бот|модель)"
     r"\b.{0,30}?\b(?:should|must|needs? to|has to|is expected to|will not|debe\w*|deve\w*|soll\w*|"
     r"muss|doit|devrait|долж\w+|refuses|declines|mentions|explains|asks|identifies|acknowledges)\b"
-    r"|(?:should|must|expected to|needs to|do not|avoid)\b"
+    r"|(?:should|must|expected to|needs to|do not|avoid|debe|deve|doit|devrait|soll|sollte|muss)\b"
     r"|(?:politely |correctly |clearly |briefly )?(?:refus|declin|mention|explain|describ|"
     r"acknowledg|clarif|redirect|escalat|respond|cit)(?:e|y|es|ies|s)?\b(?! to\b)"
     r"|(?:this (?:is an?|question)|(?:the )?(?:user|customer|question) (?:asks|wants|is|needs))\b)"
     r"|拒答|拒绝|转人工|(?:基于|结合)知识库|(?:准确|正确|明确)(?:地)?(?:回答|说明|指出|引用|对比|识别|拒绝|告知)"
-    r"|(?:告知|提示|引导)用户|(?:助手|模型|回答|系统|智能体|应|必须|需要|应该)(?:应|需|必须|要|该)",
+    r"|(?:告知|提示|引导)用户|(?:助手|模型|回答|系统|智能体|应|必须|需要|应该)(?:应|需|必须|要|该)"
+    r"|(?:应|须|需|必须|应该|应当)(?:提及|提到|包含|包括|解释|返回|说明|指出|给出|列出|强调|拒绝)",
     re.IGNORECASE,
 )
 """What tells how to judge an answer, and gives none, begins like this."""

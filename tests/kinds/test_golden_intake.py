@@ -577,7 +577,7 @@ def test_where_an_answer_is_found_is_no_rule_for_it(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "held"),
     [
-        ("key.csv", "9:E\n10:B\n11:D\n", "holds the letters of right answers without the questions (a key)"),
+        ("key.csv", "9:E\n10:B\n11:D\n", "holds letters of answers without their questions (a key)"),
         (
             "words.tsv",
             "1\tThe\tDET\n2\tcar\tNOUN\n3\tbroke\tVERB\n4\t.\tPUNCT\n5\told\tADJ\n",
@@ -600,7 +600,8 @@ def test_files_without_questions_are_named_by_their_form(tmp_path, name, text, h
 @pytest.mark.parametrize(
     ("columns", "held"),
     [
-        ({"index": [0, 1, 2, 3], "kind": ["text"] * 4, "expected": SAID}, "holds right answers ('expected') without"),
+        ({"index": [0, 1, 2, 3], "kind": ["text"] * 4, "expected": SAID}, "holds answers ('expected') without"),
+        ({"question_id": [1, 2, 3, 4], "answer": [*"ABCA"]}, "holds answers ('answer') without"),
         ({"question": ["WRITE_THE_QUESTION"] * 4, "hint": SAID}, "the same placeholder in all 4 rows"),
         ({"id": [*"abcd"], "string": [f"The [AGE] {word} was" for word in "abcd"]}, "holds templates of prompts"),
         ({"question": ASKED[:2] * 2, "run": [1, 1, 2, 2], "was correct": [1, 0, 1, 1]}, "`karat import csv FILE`"),

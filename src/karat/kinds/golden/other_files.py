@@ -129,6 +129,7 @@ _TAG = re.compile(
     r"|[BIES]-[A-Za-z]+)"
 )
 """What a word of a sentence is, or a part of a name."""
+_OF_KEYS = word_set("answer answers solution solutions label labels")
 _FEWEST_TAGS = 4
 _FEWEST_OF_A_RECORD = 8  # columns
 _FEWEST_OF_A_GRID = 8  # rows
@@ -197,8 +198,9 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
 def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
     """What rows hold in which no column is surely a question or what is expected; None: unknown."""
     texts = {path: column for path, column in columns.items() if column.is_text}
+    words = not any(map(_has_words, columns.values()))
     for path, column in texts.items():
-        if len(column.values) >= _FEWEST_TAGS and all(map(_TAG.fullmatch, column.values)):
+        if words and len(column.values) >= _FEWEST_TAGS and all(map(_TAG.fullmatch, column.values)):
             return f"holds the words of sentences with their tags ('{path}')"
 
     if is_grid(columns):
@@ -318,14 +320,14 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
     """What a key to questions elsewhere is: numbers with letters, or golden answers beside nothing
     but numbers and classes; None: it is another file.
     """
-    without = "without the questions (a key): give their file, with the answers in a column"
+    without = "without their questions (a key): give the questions' file, with these in a column"
     for path, column in columns.items():
         if len(columns) == 1 and all(map(_OF_A_KEY.fullmatch, [path, *column.values])):
-            return f"holds the letters of right answers {without}"
+            return f"holds letters of answers {without}"
 
     right = []
-    for path in with_role(columns, "golden"):
-        if joined(path) in _RIGHT:
+    for path in columns:
+        if joined(path) in _RIGHT | _OF_KEYS and "." not in path:
             right.append(path)
 
     numbered = False
@@ -341,7 +343,7 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
             return None
 
     if len(right) == 1 and numbered:
-        return f"holds right answers ('{right[0]}') {without}"
+        return f"holds answers ('{right[0]}') {without}"
     return None
 
 

@@ -578,6 +578,7 @@ def test_where_an_answer_is_found_is_no_rule_for_it(tmp_path):
     ("name", "text", "held"),
     [
         ("key.csv", "9:E\n10:B\n11:D\n", "holds letters of answers without their questions (a key)"),
+        ("key.tsv", "1\tB\n2\tC\n3\tA\n4\tD\n5\tA\n", "holds answers ('B') without their questions"),
         (
             "words.tsv",
             "1\tThe\tDET\n2\tcar\tNOUN\n3\tbroke\tVERB\n4\t.\tPUNCT\n5\told\tADJ\n",

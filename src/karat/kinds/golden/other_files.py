@@ -129,6 +129,7 @@ _TAG = re.compile(
     r"|[BIES]-[A-Za-z]+)"
 )
 """What a word of a sentence is, or a part of a name."""
+_LETTER = re.compile("[A-E]")
 _OF_KEYS = word_set("answer answers solution solutions label labels")
 _FEWEST_TAGS = 4
 _FEWEST_OF_A_RECORD = 8  # columns
@@ -326,8 +327,9 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
             return f"holds letters of answers {without}"
 
     right = []
-    for path in columns:
-        if joined(path) in _RIGHT | _OF_KEYS and "." not in path:
+    for path, column in columns.items():
+        letters = len(column.values) > 1 and all(map(_LETTER.fullmatch, column.values))
+        if (joined(path) in _RIGHT | _OF_KEYS or letters) and "." not in path:
             right.append(path)
 
     numbered = False
@@ -335,7 +337,8 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
         if path in right or "." in path or 2 * column.filled < column.rows:
             continue
         counted = len(column.values) == column.filled
-        if counted and "id" in roles_of(path) and not _has_words(column):
+        unnamed = column.is_numeric and path.isdecimal()
+        if counted and (unnamed or "id" in roles_of(path)) and not _has_words(column):
             numbered = True
             continue
         few = column.repeats or column.is_constant or column.is_numeric

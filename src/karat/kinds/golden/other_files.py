@@ -129,6 +129,7 @@ _TAG = re.compile(
     r"|[BIES]-[A-Za-z]+)"
 )
 """What a word of a sentence is, or a part of a name."""
+_TWO_WORDS = re.compile(r"\S\s+\S")
 _LETTER = re.compile("[A-E]")
 _OF_KEYS = word_set("answer answers solution solutions label labels")
 _FEWEST_TAGS = 4
@@ -199,7 +200,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
 def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
     """What rows hold in which no column is surely a question or what is expected; None: unknown."""
     texts = {path: column for path, column in columns.items() if column.is_text}
-    words = not any(map(_has_words, columns.values()))
+    words = not any(_most(column, _TWO_WORDS) for column in texts.values())
     for path, column in texts.items():
         if words and len(column.values) >= _FEWEST_TAGS and all(map(_TAG.fullmatch, column.values)):
             return f"holds the words of sentences with their tags ('{path}')"

@@ -613,6 +613,12 @@ def test_rows_without_questions_are_named_for_what_they_are(tmp_path, columns, h
     assert held in refused(written(tmp_path, table(**columns)))
 
 
+def test_people_who_speak_are_no_records(tmp_path):
+    wide = {f"Field {name}": [*"abcd"] for name in "kmnprtuvw"}
+    messages = table(sender=["Ann", "Bob", "Ann", "Bob"], message=SAID, **wide)
+    assert "holds records" not in refused(written(tmp_path, messages))
+
+
 def test_a_list_of_texts_beside_the_index_of_one_holds_choices(tmp_path):
     rows = table(question=ASKED, antworten=[["ten", "six", "one"], ["five", "two", "no"]] * 2, correct=[0, 2, 1, 0])
     first = load(written(tmp_path, rows)).samples[0].turns[0]

@@ -137,8 +137,10 @@ _FEWEST_OF_A_RECORD = 8  # columns
 _FEWEST_OF_A_GRID = 8  # rows
 
 
-def no_questions(columns: Mapping[str, Column]) -> str | None:
-    """What a file without questions holds instead; None: nothing known."""
+def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str | None:
+    """What a file without questions holds instead; None: nothing known. `talks`: whether people
+    speak in it, who are no records.
+    """
     names = {"".join(words_of(path)) for path in columns}
     if names == {"id", "value"}:
         held = "a list of texts" if columns["value"].lists else "one text"
@@ -169,6 +171,8 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
     if len(filled) > 1 and all(column.is_numeric for column in filled.values()):
         return f"holds nothing but numbers ({len(filled)} columns), and no questions"
     sort = _sort_of(filled, names)
+    if sort is None and not talks and are_records(filled):
+        sort = "holds records, such as a catalogue or annotations"
     if sort is not None:
         tops = ", ".join(path for path in columns if "." not in path)
         return (
@@ -242,8 +246,6 @@ def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | Non
     numbers = [path for path, column in columns.items() if column.is_numeric]
     if of_what and not texts.keys() - of_what and len(numbers) > 1:
         return f"holds numbers for each '{of_what[0]}', such as means"
-    if are_records(columns):
-        return "holds records, such as a catalogue or annotations"
     return None
 
 
@@ -306,10 +308,11 @@ def is_grid(columns: Mapping[str, Column]) -> bool:
 def are_records(columns: Mapping[str, Column]) -> bool:
     """Whether rows have many columns, and none is a question, or expected, by its name or text."""
     top = [path for path in columns if "." not in path]
-    if len(top) < _FEWEST_OF_A_RECORD:
+    asked = with_role(paths_in(columns), "question", "golden", "messages")
+    if asked or len(top) < _FEWEST_OF_A_RECORD:
         return False
     for path, column in columns.items():
-        if column.is_text and _most(column, _ASKS):
+        if column.messages or (column.is_text and _most(column, _ASKS)):
             return False
         expects = roles_of(path) & _OF_QUESTIONS - {"question"} and joined(path) != "keywords"
         if expects and not column.is_numeric and not describes(path):

@@ -281,8 +281,8 @@ class RowReader:
     def _ask(self, undecided: Undecided) -> None:
         held = other = None
         if not self._named:
-            held = no_questions(self._columns)
             other = unasked(self.rows)
+            held = no_questions(self._columns, talks=other is not None)
 
         documents = documents_in(self._columns)
         inside: list[str] = []  # paths in lists of turns

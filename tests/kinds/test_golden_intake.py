@@ -624,6 +624,8 @@ def test_a_list_of_texts_beside_the_index_of_one_holds_choices(tmp_path):
     first = load(written(tmp_path, rows)).samples[0].turns[0]
     assert first.question.endswith("A) ten\nB) six\nC) one")
     assert first.golden == "A"
+    counted = table(question=ASKED, entities=[["ten", "six", "one"]] * 4, correct_answer=[0, 2, 1, 0])
+    assert turns(load(written(tmp_path, counted)))[1] == (ASKED[1], "2")
 
 
 def test_a_target_is_asked_where_another_column_says_what_is_expected(tmp_path):

@@ -15,6 +15,7 @@ from karat.documents.names import (
     is_choice_stem,
     is_score_name,
     joined,
+    roles_of,
     sure_roles,
     with_role,
     word_set,
@@ -170,8 +171,9 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if not isinstance(listed, list):
             continue
         texts = len({part for part in listed if isinstance(part, str)})
-        named = sure_roles(path) & {"context", "criterion", "tools", "golden", "question"}
-        if 1 < texts == len(listed) >= max(map(int, places), default=texts + 1) and not named:
+        roles = roles_of(path)
+        answers = roles & {"answer", "choices", "golden"} and "golden" not in sure_roles(path)
+        if 1 < texts == len(listed) >= max(map(int, places), default=texts + 1) and answers:
             several.append(path)
 
     if file.door == "dataset" and len(places) > 1 and len(several) == 1:

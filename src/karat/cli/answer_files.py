@@ -445,11 +445,14 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         paths = roles.get(role, ())
         if not paths:
             listed = some_of(leaves(columns), most=_MOST_NAMED) or "none"
+            besides = _own_scores(file, columns)
+            if not besides and result.roles.get("answer"):
+                command = f"karat import csv {quote(str(file))}"
+                besides = f"\n  answers alone are read by: {command}"
             raise BadOption(
                 f"--{role}",
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
-                f"golden answers are in another file, name it with --dataset"
-                + (_own_scores(file, columns) or _to_import(file, result)),
+                f"golden answers are in another file, name it with --dataset" + besides,
             )
 
         used += [(role, path) for path in paths]
@@ -559,13 +562,6 @@ def _own_scores(file: Path, columns: Mapping[str, Column]) -> str:
     return (
         f"\n  its own scores ({some_of(scores)}) are read by: karat import csv {quote(str(file))}"
     )
-
-
-def _to_import(file: Path, reading: Reading) -> str:
-    """The end of a sentence that says what reads answers without golden ones, if there are some."""
-    if not reading.roles.get("answer"):
-        return ""
-    return f"\n  answers alone are read by: karat import csv {quote(str(file))}"
 
 
 _NEEDED: Mapping[Role, str] = {

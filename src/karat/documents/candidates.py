@@ -156,7 +156,10 @@ class Candidates:
     def ask_targets(self) -> None:
         """Makes `target` the question where another column says what is expected, and none asks."""
         asked = self.called("question", weak=False) or self.called("question", weak=True)
-        expects = any(words_of(path)[:1] == ("expected",) for path in self.free)
+        expects = False
+        for path in self.free:
+            expects = expects or words_of(path)[:1] == ("expected",)
+
         if self.door == "results" or not expects or asked or "question" in self.named:
             return
         for path in self.free:

@@ -377,15 +377,15 @@ def _talks_in(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     for key, talks in document.items():
         if not _holds_turns(key) or not isinstance(talks, list):
             continue
-        if talks and all(map(_is_in_texts, talks)):
-            found[key] = [{"dialogue": talk} for talk in talks]
+        dialogues = []
+        for talk in talks:
+            if isinstance(talk, list) and len(talk) > 1 and all(isinstance(t, str) for t in talk):
+                dialogues.append({"dialogue": talk})
+
+        if talks and len(dialogues) == len(talks):
+            found[key] = dialogues
 
     return found
-
-
-def _is_in_texts(talk: object) -> bool:
-    """Whether a list holds several texts and nothing else."""
-    return isinstance(talk, list) and len(talk) > 1 and all(isinstance(t, str) for t in talk)
 
 
 def _alike_by_id(document: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -246,7 +246,11 @@ class Csv:
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
         if items:
-            findings.note(_says_different_things(rows, chosen.pop("id")))
+            parting = chosen.pop("id")
+            findings.note(
+                f"rows of one '{parting}' say different things, and nothing numbers them: each "
+                f"{rows.unit} is a sample; if they are repetitions, --map id={quote(parting)}"
+            )
 
         if not systems and not {"id", "question"} & {*chosen}:
             chosen |= _parting_id(rows, chosen)
@@ -281,7 +285,10 @@ class Csv:
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
         of_systems = {*systems, *models, *models.values(), *(column.path for _, column in judged)}
-        used = of_systems | _used(chosen, trials) | {findings.cluster or ""}
+        used = of_systems | {findings.cluster or ""}
+        used |= {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids}
+        if chosen.get("id") not in trials.ids:  # it does not tell samples apart
+            used -= {chosen.get("id", "")} - {chosen.get("condition")}
         seen = Seen(
             rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
             columns=columns,
@@ -483,22 +490,6 @@ def _decided(
             roles[role] = (paths[0],)
 
     return Reading(roles=roles)
-
-
-def _says_different_things(rows: Rows, name: str) -> str:
-    """A note that rows of one id are samples of their own, and how to say that they are not."""
-    return (
-        f"rows of one '{name}' say different things, and nothing numbers them: each {rows.unit} is "
-        f"a sample; if they are repetitions, --map id={quote(name)}"
-    )
-
-
-def _used(chosen: Mapping[str, str], trials: Trials) -> set[str]:
-    """The columns that trials are read from; an id that does not tell samples apart is none."""
-    used = {*chosen.values(), *trials.conditions, *trials.numbered, *trials.ids}
-    if chosen.get("id") not in trials.ids:
-        used -= {chosen.get("id", "")} - {chosen.get("condition")}
-    return used
 
 
 def _parting_id(rows: Rows, chosen: Mapping[str, str]) -> dict[str, str]:

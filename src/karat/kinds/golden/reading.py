@@ -107,7 +107,13 @@ class RowReader:
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
         if rows.count <= _FEW_ROWS:
-            self._note_placeholders()
+            placeholders = [*filter(None, map(placeholder, self._first))]
+            if placeholders and len(placeholders) == len(self._first):
+                self.notes.append(
+                    f"no questions yet, it seems, but an example to be replaced in each row: "
+                    f"'{placeholders[0]}'"
+                )
+
         self._named = named
         self._missing_columns(named)
         self._parts = named.get("golden", ())  # of a golden answer that is an object of columns
@@ -177,15 +183,6 @@ class RowReader:
         self._mark = None
         if self._golden is not None and self._golden not in self._question:
             self._mark = self._mark_between(self._golden)
-
-    def _note_placeholders(self) -> None:
-        """A note if each of few rows is an example that has yet to be replaced."""
-        placeholders = [*filter(None, map(placeholder, self._first))]
-        if placeholders and len(placeholders) == len(self._first):
-            self.notes.append(
-                f"no questions yet, it seems, but an example to be replaced in each row: "
-                f"'{placeholders[0]}'"
-            )
 
     def _join_parts(self) -> None:
         """Makes one column of those that are the golden answer together: an object of what they

@@ -9,7 +9,9 @@ import pytest
 from openpyxl import Workbook
 from tests.karat_imports.imported import FILES, findings, imported
 
+from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption, OperatorError
+from karat.layouts import unasked
 from karat.records import Answer, ToolCall
 from karat_imports.imported import format_of, import_results
 from karat_imports.importers.csv import Csv
@@ -954,3 +956,42 @@ def test_sessions_of_coding_agents_hold_a_message_a_row_beside_other_events(tmp_
     (answer,) = imported("chats", tmp_path / "runs", path).run.events_of(Answer)
     assert answer.replies[0].text == "Done."
     assert answer.replies[0].tool_calls == (ToolCall(tool="look", input={"at": 1}, result="x = 1"),)
+
+
+def test_the_direction_of_calls_that_are_told_of_is_no_speaker(tmp_path: Path) -> None:
+    rows = [{"direction": way, "summary": f"They spoke of {way} calls."} for way in ("Inbound", "Outbound")]
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps(rows * 3))
+    with pytest.raises(BadDataset, match=r"holds no chats.*name those that hold them"):
+        imported("chats", tmp_path / "runs", path)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"Petitioner": "May it please the Court", "Respondent": "Thank you all"},
+        {"subject": "Talk with Ann", "status": "done", "consultant_reply": None},
+    ],
+)
+def test_columns_whose_names_or_cells_tell_nothing_are_not_offered_as_a_chat(
+    tmp_path: Path, row: dict[str, str | None]
+) -> None:
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps([{**row, "year": year} for year in range(2000, 2009)]))
+    with pytest.raises(BadDataset) as refused:
+        imported("chats", tmp_path / "runs", path)
+    assert "name those that hold them" in str(refused.value)
+    assert "1)" not in str(refused.value)
+
+
+def test_interviews_are_of_people_until_one_is_said_to_be_the_agent(tmp_path: Path) -> None:
+    said = [("Interviewer", "How often?"), ("Respondent #1", "Daily."), ("Interviewer", "Why so?")]
+    talk = [{"speaker": who, "text": text} for who, text in said]
+    path = tmp_path / "talks.json"
+    path.write_text(json.dumps([{"id": number, "city": "Rome", "transcript": talk} for number in range(3)]))
+    with pytest.raises(BadOption, match="none of them an assistant by name: 'Interviewer'"):
+        imported("chats", tmp_path / "asked", path)
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Interviewer"})
+    assert made.counts["answers"] == 3
+    other = unasked(read_rows(path))
+    assert other is not None and "none of them an assistant" in other.message

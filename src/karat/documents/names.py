@@ -434,7 +434,7 @@ _USERS = word_set(
 )
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
-    interviewer operator support llm robot advisor nurse representative rep tutor consultant
+    operator support llm robot advisor nurse representative rep tutor consultant
     counsellor physician shop chatgpt receptionist outbound outgoing 客服 助手 医生 机器人 asistente
     assistente agente atendente assistent asistan temsilci ассистент бот оператор 상담원
     アシスタント"""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from karat.documents.chats import Message, has_both_sides, of_people, of_users
+from karat.documents.chats import BY_TURNS, Message, has_both_sides, of_people, of_users
 from karat.documents.columns import (
     LOOKED_AT,
     Column,
@@ -124,14 +124,16 @@ class Talks:
         of_people_alone = [*columns] == [MESSAGES] and not columns[MESSAGES].messages
         speaker, text = speaker_and_text_columns(columns)
         roles = with_role(columns, "question", "golden", "answer")
-        if not (of_text or of_people_alone) and (text is None or roles):
+        if roles and not (of_text or of_people_alone):
             return None
         names = self.speakers(rows)
-        if names:
+        beside = roles_of(*columns) & {"question", "golden", "answer"}  # also weakly
+        told = {side_of(name) for name in names} == {None} and not {*names} <= {*BY_TURNS}
+        if names and (of_text or of_people_alone or text is not None or (told and not beside)):
             return Unasked(of_people(names))
         if of_text:
             return Unasked("no conversation: its lines have no speakers")
-        if speaker is None:
+        if speaker is None or text is None:
             return None
         said = f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
         return Unasked(said)

@@ -13,7 +13,15 @@ import msgspec
 from karat.documents.candidates import SHOWN
 from karat.documents.chats import NAME, Message
 from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
-from karat.documents.names import NOT_SPEAKING, meanings, side_of, with_role, word_set, words_of
+from karat.documents.names import (
+    NOT_SPEAKING,
+    meanings,
+    roles_of,
+    side_of,
+    with_role,
+    word_set,
+    words_of,
+)
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import clean, count, plural, some_of
@@ -29,7 +37,7 @@ _SIDES = {"user": "assistant", "assistant": "user"}
 _SPEAKING = word_set("role speaker sender author from who by side")
 """Last words of columns that may say who speaks."""
 _FEW_KNOWN, _MOST_KNOWN = 0.1, 0.9  # of the rows that name a speaker: to offer a column, to take it
-_FIELDS = word_set("message text content response reply msg utterance query said")
+_FIELDS = word_set("message text content body response reply msg utterance query said")
 
 
 class Speaking(msgspec.Struct, frozen=True):
@@ -349,6 +357,13 @@ def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
 
 def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Speaking, str]]:
     worded = _worded(columns)
+    yield from _with_speakers(rows, columns, worded)
+    yield from _with_replies(columns, worded)
+
+
+def _with_speakers(
+    rows: Rows, columns: Mapping[str, Column], worded: Sequence[str]
+) -> Iterator[tuple[Speaking, str]]:
     for speaker in columns:
         names = Counter[str]()
         for _, row in rows.rows:
@@ -364,6 +379,9 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
         if not known and (speaker in worded or not is_called_so or not few):
             continue
         texts = _texts_of(rows, columns, speaker, sides)
+        of_calls = known and _DIRECTIONS.keys() >= {name.strip().lower() for name in sides}
+        if of_calls and not any(_FIELDS & {*words_of(text)[-1:]} for text in texts):
+            continue  # the direction of what is told of, not of what is said
         for text in [tuple(texts)] if known and texts else [(name,) for name in worded[:3]]:
             if known:
                 yield Speaking(text, speaker), "a row: a message"
@@ -375,14 +393,22 @@ def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Spe
                 said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
                 yield Speaking(text, speaker, (who,)), said
 
+
+def _with_replies(
+    columns: Mapping[str, Column], worded: Sequence[str]
+) -> Iterator[tuple[Speaking, str]]:
     answers = [name for name in worded if is_reply(name)]
     asked = _asked(columns, answers)
+    if not asked:
+        answers = [name for name in answers if _RARE * columns[name].filled > columns[name].rows]
     others = []
     for name in worded:
         if name not in (*answers, *asked) and "." not in name:
             others.append(name)
 
     unnamed = all(name.startswith(NO_NAME) for name in worded)
+    if not (asked or answers or unnamed or "question" in roles_of(*others)):
+        return  # no name tells
     if not answers and (len(others) == 1 or unnamed or not asked):
         answers = others[not asked :]
     if not asked and (len(others) <= _FEW_TEXTS or unnamed):

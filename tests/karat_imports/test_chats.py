@@ -995,3 +995,36 @@ def test_interviews_are_of_people_until_one_is_said_to_be_the_agent(tmp_path: Pa
     assert made.counts["answers"] == 3
     other = unasked(read_rows(path))
     assert other is not None and "none of them an assistant" in other.message
+
+
+def test_an_id_of_two_messages_in_a_log_with_times_names_an_exchange(tmp_path: Path) -> None:
+    rows = ["role,text,ts,id"]
+    for number in range(3):
+        for who in ("user", "assistant"):
+            rows.append(f"{who},{who} says {number},2025-11-25T17:35:{len(rows):02},x{number}")
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(rows[:5]))
+    made = imported("chats", tmp_path / "few", path)
+    assert {one.metadata["turn"] for one in made.run.samples()} == {1, 2}
+    path.write_text("\n".join(rows))
+    with pytest.raises(BadOption, match=r"conversation=id  # 3 conv.*\n.*conversation=all  # one conv"):
+        imported("chats", tmp_path / "asked", path)
+
+
+def test_numbered_turns_are_one_conversation_until_they_begin_again(tmp_path: Path) -> None:
+    turns = []
+    for at in (1, 2, 3, 1, 2):
+        asked = "" if at == 1 else f"Answer {at}"
+        turns.append({"turn_number": at, "user_input": asked, "assistant_response": f"Question {len(turns)}"})
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"session_start": "2025-07-24", "turns": turns}))
+    made = imported("chats", tmp_path / "runs", path)
+    found = [(one.metadata["conversation"], one.turns[0].question) for one in made.run.samples()]
+    assert sorted(found) == [
+        ("chat 1", "Answer 2"),
+        ("chat 1", "Answer 3"),
+        ("chat 1", "[no text]"),
+        ("chat 2", "Answer 2"),
+        ("chat 2", "[no text]"),
+    ]
+    assert made.counts["answers"] == 5

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import Column, Row, columns_of, is_empty, without
+from karat.documents.chats import NO_TEXT, Message, has_both_sides
+from karat.documents.columns import Column, Row, columns_of, is_empty, number_in, without
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -175,6 +175,12 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
         filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
 
     exchanges = 2 * sum(len(sides) > 1 for sides in filled) > rows.count
+    if named is None and exchanges:
+        counted = _by_numbers_of_turns(rows, columns, spoken)
+        if counted is not None:
+            chats, turn = counted
+            note += f"; '{turn}' counts the turns of {plural(len(chats), 'conversation')}"
+            return with_rows(rows, chats, note, regrouped=True)
 
     neither = filled.count(set())
     if neither:
@@ -204,6 +210,38 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     if named is None:
         note += "; no column names the conversation: all rows are one chat"
     return with_rows(rows, chats, note + put_in_order(moved, when), regrouped=True)
+
+
+def _by_numbers_of_turns(
+    rows: Rows, columns: Mapping[str, Column], spoken: Mapping[str, str]
+) -> tuple[list[tuple[int, Row]], str] | None:
+    """A conversation of each run of rows whose turns are counted from 0 or 1 on, and the column
+    that counts them; what the assistant says unasked is kept. None: no column counts turns so.
+    """
+    turn = next(iter(with_role(columns, "turn")), None)
+    if turn is None:
+        return None
+    said: list[tuple[int, Row, Message]] = []
+    runs = last = 0
+    for number, row in rows.rows:
+        at = number_in(str(row.get(turn)))
+        if at in (0, 1) and (not runs or at != last + 1):
+            runs += 1
+        elif at is None or not runs or at != last + 1:
+            return None
+        last = int(at)
+        beside = without(row, (turn, *spoken.values())) | {"conversation_id": f"chat {runs}"}
+        asked = row.get(spoken["user"])
+        if is_empty(asked):
+            asked = NO_TEXT
+        said.append((number, beside, {"role": "user", "content": asked}))
+        reply = {"role": "assistant", "content": row.get(spoken["assistant"])}
+        said.append((number, beside, reply))
+
+    if 2 * runs > rows.count:
+        return None
+    chats, _ = by_conversation(said, "conversation_id", None)
+    return chats, turn
 
 
 def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[tuple[int, Row]], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -239,10 +240,18 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
             if len(names) > 1:
                 shared.append(names)
 
-        if 2 * len(shared) > len(spoken):
+        if 2 * len(shared) > len(spoken) and not _names_exchanges(rows, columns, path):
             return path
 
     return None
+
+
+def _names_exchanges(rows: Rows, columns: Mapping[str, Column], path: str) -> bool:
+    """Whether an id is that of an exchange in a log with times: each names two messages."""
+    if words_of(path)[-1:] != ("id",) or time_column(rows, columns) is None:
+        return False
+    sizes = Counter(str(row.get(path)) for _, row in rows.rows)
+    return len(sizes) > 1 and {*sizes.values()} == {2}
 
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:

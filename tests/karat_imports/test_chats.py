@@ -1028,3 +1028,15 @@ def test_numbered_turns_are_one_conversation_until_they_begin_again(tmp_path: Pa
         ("chat 2", "[no text]"),
     ]
     assert made.counts["answers"] == 5
+
+
+@pytest.mark.parametrize("header", ["Chat ID: {}", "=== Conversation {} ===", "Session {}:"])
+def test_lines_that_name_conversations_part_a_text(tmp_path: Path, header: str) -> None:
+    lines = []
+    for number in range(2, 5):
+        lines += [header.format(number), "Customer: Hi.", "Agent (Ben): Hello.", ""]
+    path = tmp_path / "log.txt"
+    path.write_text("\n".join(lines))
+    made = imported("chats", tmp_path / "runs", path)
+    assert {one.metadata["conversation"] for one in made.run.samples()} == {"2", "3", "4"}
+    assert made.counts["answers"] == 3

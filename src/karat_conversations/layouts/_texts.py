@@ -29,6 +29,13 @@ _STAMPED = re.compile(
 _DIRECTIONS = re.compile(
     "[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )  # marks of the writing's direction
+_HEADER = re.compile(
+    r"^[ \t]*+[-=#*_~\[(<|]*+[ \t]*+(?P<kind>chat|conversation|conv|dialog|dialogue|session|call"
+    r"|transcript)[ _]?(?:id|no|nr|number)?\.?[ \t]*+[:#=.-]?[ \t]*+"
+    r"(?P<name>(?=[\w-]{0,40}\d)[\w-]{1,40})[ \t]*+[-=#*_~\])>|:]*+[ \t\r]*+$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that names the conversation below it: `Chat ID: 12`, `=== Session 3 ===`."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
 _ASKING_MARKS = "q question frage pregunta pergunta вопрос 问 問 질문 u h п в"
 _ANSWERING_MARKS = "a answer antwort respuesta resposta ответ 答 답변 b б о r"
@@ -65,6 +72,25 @@ _IN_TEMPLATES = {
 _TEMPLATE_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|end|endoftext|begin_of_text)\|>|</?s>|<end_of_turn>|<bos>"
 )
+
+
+def under_headers(text: str) -> list[tuple[str, str]]:
+    """The names of conversations and what is below each, where lines name several, all in one way;
+    none: no such lines part the text, or something else precedes them.
+    """
+    headers = [*_HEADER.finditer(text)]
+    names = [header["name"] for header in headers]
+    kinds = {header["kind"].lower() for header in headers}
+    if len({*names}) < 2 or len({*names}) < len(names) or len(kinds) > 1:
+        return []
+    if any(mark in text[: headers[0].start()] for mark in ":："):
+        return []
+    ends = [header.start() for header in headers[1:]]
+    found = []
+    for header, end in zip(headers, [*ends, len(text)], strict=True):
+        found.append((header["name"], text[header.end() : end]))
+
+    return found
 
 
 def marked(text: str, agent: Sequence[str] | None) -> list[Message]:

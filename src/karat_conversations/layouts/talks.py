@@ -57,7 +57,7 @@ from karat_conversations.layouts._phrases import phrases_apart
 from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._shaped import in_shaped_lists
-from karat_conversations.layouts._texts import ANYONE, conversations
+from karat_conversations.layouts._texts import ANYONE, conversations, under_headers
 
 __all__ = ["Talks"]
 
@@ -273,6 +273,13 @@ def _in_cells(
             for number, row in rows.rows:
                 others = without(row, (path,))
                 value = row.get(path)
+                parts = under_headers(value) if isinstance(value, str) else []
+                if parts and rows.count == 1:
+                    for name, part in parts:
+                        chat = {"conversation_id": name, MESSAGES: read(part)}
+                        chats.append((number, {**others, **chat}))
+
+                    continue
                 if rows.count == 1 and isinstance(value, str):
                     several = conversations(value, agent)
                     if len(several) > 1:
@@ -289,7 +296,7 @@ def _in_cells(
                 continue
             note = f"'{path}': conversations"
             if len(chats) > rows.count:
-                note += ", parted by empty lines"
+                note += f", parted by {'lines with their names' if parts else 'empty lines'}"
             if beside:
                 note += f"; {plural(beside, 'message')} of other branches not read"
             return with_rows(rows, chats, note)

@@ -68,7 +68,7 @@ def test_an_id_of_two_messages_in_a_log_with_times_names_an_exchange(tmp_path: P
 
 
 def test_numbered_turns_are_one_conversation_until_they_begin_again(tmp_path: Path) -> None:
-    turns = []
+    turns: list[dict[str, object]] = []
     for at in (1, 2, 3, 1, 2):
         asked = "" if at == 1 else f"Answer {at}"
         turns.append({"turn_number": at, "user_input": asked, "assistant_response": f"Question {len(turns)}"})

@@ -407,8 +407,9 @@ def _with_replies(
             others.append(name)
 
     unnamed = all(name.startswith(NO_NAME) for name in worded)
-    if not (asked or answers or unnamed or "question" in roles_of(*others)):
-        return  # no name tells
+    named = asked or answers or "question" in roles_of(*others)
+    if not (named or unnamed or len(worded) == len(columns)):
+        return  # no name tells, and there is more than texts
     if not answers and (len(others) == 1 or unnamed or not asked):
         answers = others[not asked :]
     if not asked and (len(others) <= _FEW_TEXTS or unnamed):

@@ -75,6 +75,18 @@ def test_the_summary_of_a_study_is_kept_however_small_it_is(study_run, study_sum
     assert cached_summary(study_run) == from_json(msgspec.json.encode(first), Summary)
 
 
+def test_a_comparison_of_studies_computes_their_summary_once(study_run, cache):
+    newest = max(file.stat().st_ctime for file in study_run.path.rglob("*"))
+    time.sleep(max(0.0, newest + 2.1 - time.time()))
+    sides = list(study_run.info.conditions)[:2]
+    first = karat.compare(study_run, *sides)
+    (file,) = kept(cache)
+    assert file.suffix == ".summary"
+    assert karat.compare(study_run, *sides).to_builtins() == first.to_builtins()
+    assert karat.compare(study_run, *sides, level=0.9).level == 0.9
+    assert kept(cache) == [file]
+
+
 def test_of_a_kind_that_others_bring_nothing_is_kept(tmp_path, cache):
     path = made(tmp_path / "run").path / "run.json"
     path.write_text(path.read_text().replace('"golden"', '"words"'))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _NAME = "summary"
+_LEVEL = 0.95
 
 
 def cached_summary(run: RunFolder, *, at_least: int | None = None) -> Summary | None:
@@ -30,6 +31,7 @@ def summarize_cached(
     *,
     at_least: int | None = None,
     scorings: Mapping[str, str] | None = None,
+    level: float = _LEVEL,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
     **asked: Any,
@@ -41,8 +43,11 @@ def summarize_cached(
     and so it is for a kind whose code is not karat's, which may change under the same version.
     """
     other_code = run.info.kind not in plugin_modules("kinds")
-    if scorings or pairs != "baseline" or baseline or any(asked.values()) or other_code:
-        return summarize(run, scorings=scorings, pairs=pairs, baseline=baseline, **asked)
+    other_numbers = scorings or level != _LEVEL or pairs != "baseline" or baseline
+    if other_numbers or any(asked.values()) or other_code:
+        return summarize(
+            run, scorings=scorings, level=level, pairs=pairs, baseline=baseline, **asked
+        )
     file = _file(run, at_least)
     summary = _decoded(file)
     if summary is None:

@@ -11,12 +11,12 @@ from msgspec import UNSET, structs
 from numpy.typing import NDArray
 
 from karat import formats
+from karat.analysis.cached import summarize_cached
 from karat.analysis.comparison import Comparison, Flip, Pairing, Side
 from karat.analysis.estimates import difference, holds, tested_p
 from karat.analysis.model import Difference, MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
 from karat.analysis.planning import would_repeat
-from karat.analysis.summary import summarize
 from karat.analysis.units import Compared, shared, units_of
 from karat.analysis.units import difference as compared_units
 from karat.analysis.verdicts import NOT_TESTED, REHEARSED, main_finding, server_warnings, unmeasured
@@ -52,7 +52,7 @@ def compare(
     """
     # fails early, before anything large is read
     pairs = _conditions(a, b, condition_a, condition_b)
-    first = summarize(a, scorings=scorings, level=level, **asked)
+    first = summarize_cached(a, scorings=scorings, level=level, **asked)
     if b.path == a.path:
         second = first
     else:
@@ -64,7 +64,7 @@ def compare(
                 for name, value in part.read_by().items()
             }
 
-        second = summarize(b, scorings=scorings, level=level, **asked)
+        second = summarize_cached(b, scorings=scorings, level=level, **asked)
 
     if first.run == second.run:
         labels = condition_a or first.conditions[0], condition_b or second.conditions[0]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.karat_studies import studies
 
+from karat.__main__ import main
 from karat_studies.kinds.study import copy as copied
 from karat_studies.kinds.study.places import shipped_studies
 from karat_studies.kinds.study.reading import read_study
@@ -20,11 +22,18 @@ conditions: {a: {preset: empty}, b: {preset: human}}
 """
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `karat init study` writes."""
+    folder = tmp_path_factory.mktemp("begun") / "mine"
+    assert main(["init", "study", str(folder), "-q"]) == 0
+    return folder
+
+
 @pytest.fixture
-def bridge(karat, here) -> Path:
-    """The study that `karat init study` writes."""
-    assert karat("init", "study", "mine").code == 0
-    return here / "mine" / "bridge"
+def bridge(begun, here) -> Path:
+    """A copy of the study in it."""
+    return Path(shutil.copytree(begun, here / "mine")) / "bridge"
 
 
 def lines(path: Path) -> list[dict]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -75,6 +77,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 @pytest.fixture(scope="module")
 def summary(run: RunFolder) -> Summary:
     return summarize(run)
+
+
+@pytest.fixture(scope="module")
+def at_level(run: RunFolder) -> Callable[[float], Summary]:
+    """The summary with intervals of another level, made once for each level."""
+    return cache(lambda level: summarize(run, level=level))
 
 
 @pytest.mark.slow
@@ -231,8 +239,10 @@ def estimates(tree: Any, place: str = "") -> dict[str, dict[str, Any]]:
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("level", [0.9, 0.99])
-def test_every_interval_has_the_level_that_was_asked_for(run: RunFolder, summary: Summary, level: float) -> None:
-    other = summarize(run, level=level)
+def test_every_interval_has_the_level_that_was_asked_for(
+    at_level: Callable[[float], Summary], summary: Summary, level: float
+) -> None:
+    other = at_level(level)
     asked, usual = (estimates(msgspec.to_builtins(part_of(one))) for one in (other, summary))
     assert asked.keys() == usual.keys()
     assert part_of(other).level == level
@@ -245,14 +255,16 @@ def test_every_interval_has_the_level_that_was_asked_for(run: RunFolder, summary
             assert wide["low"] <= narrow["low"] <= narrow["high"] <= wide["high"], key
             several += wide["high"] - wide["low"] > narrow["high"] - narrow["low"]
     assert several > 10
-    assert summarize(run, level=0.95).study == summary.study
+    assert at_level(0.95).study == summary.study
     assert not any("level" in one for one in (*summary.warnings, *other.warnings))
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("level", "shown"), [(0.9, "90 %"), (0.99, "99 %")])
-def test_whatever_says_a_level_says_this_one(run: RunFolder, level: float, shown: str) -> None:
-    found = summarize(run, level=level)
+def test_whatever_says_a_level_says_this_one(
+    run: RunFolder, at_level: Callable[[float], Summary], level: float, shown: str
+) -> None:
+    found = at_level(level)
     texts = [
         Terminal().render(found, run)["report.txt"],
         "".join(Html(Html.Options(charts=False)).render(found, run).values()),

@@ -326,12 +326,18 @@ def test_scores_of_a_scoring_that_was_cut_short_do_not_count(tmp_path: Path) -> 
         assert only(summarize(run)).participants.asked < before
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return small(tmp_path_factory.mktemp("asked"))
+
+
 class TestHostileFolders:
     """What a run folder says is held against itself: it may come from anywhere."""
 
     @pytest.fixture
-    def run(self, tmp_path: Path) -> RunFolder:
-        return small(tmp_path)
+    def run(self, asked: RunFolder, tmp_path: Path) -> RunFolder:
+        """A copy of the folder, to change."""
+        return RunFolder.open(shutil.copytree(asked.path, tmp_path / asked.path.name))
 
     def test_a_changed_study_is_refused(self, run: RunFolder) -> None:
         (file,) = (run.path / "studies").iterdir()

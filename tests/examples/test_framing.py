@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import karat
 from karat.__main__ import main
@@ -89,15 +90,18 @@ def test_what_few_could_be_read_of_is_flagged_or_has_no_score(summary):
 
 
 @pytest.mark.slow
-def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, capsys, tmp_path):
+def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, tmp_path):
     relabelled = ("--set=dataset.relabel=true", "--set=agent.path=answers.relabelled.jsonl")
-    other = study_experiments(tmp_path, str(FOLDER / "recorded.yaml"), *relabelled)
-    capsys.readouterr()
-    compared = told_by(capsys, "compare", str(recorded), str(other))
+    comparison = karat.compare(recorded, study_experiments(tmp_path, str(FOLDER / "recorded.yaml"), *relabelled))
+    compared = str(comparison)
     assert compared.startswith("remembers (")
     assert "is further from people than remembers (" in compared.splitlines()[0]
-    for name in DESIGNS:
-        assert "no difference shown" in told_by(capsys, "compare", f"{recorded}:{name}", f"{other}:{name}").lower()
+    part = comparison.parts["study"]
+    assert [names for names in comparison.conditions if names[0] in DESIGNS] == [(name, name) for name in DESIGNS]
+    for names, pairing in zip(comparison.conditions, part.pairings, strict=True):
+        if names[0] in DESIGNS:
+            alone = structs.replace(part, pairings=(pairing,)).headline()
+            assert "no difference shown" in alone.lower(), names
 
 
 @pytest.mark.slow

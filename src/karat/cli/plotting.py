@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from karat import api
+from karat.analysis.cached import summarize_cached
 from karat.analysis.verdicts import REHEARSED
 from karat.blocks import Chart
 from karat.cli.ending import Exit
@@ -56,7 +57,7 @@ def draw_run(
     """
     opened = api.open(run, results=results)
     with aside():
-        figures = charts(api.summarize(opened, **shown.chosen()))
+        figures = charts(summarize_cached(opened, **shown.chosen()))
     folder = out or Path(f"{opened.path.resolve().name}-charts")
     drawn = draw(figures, folder, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)

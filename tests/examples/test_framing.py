@@ -12,6 +12,7 @@ from msgspec import structs
 import karat
 from karat.__main__ import main
 from karat.analysis import Summary
+from karat_studies.kinds.study.analysis.comparison import StudyComparison
 from karat_studies.kinds.study.analysis.model import StudyCondition
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "framing"
@@ -97,6 +98,7 @@ def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, tmp
     assert compared.startswith("remembers (")
     assert "is further from people than remembers (" in compared.splitlines()[0]
     part = comparison.parts["study"]
+    assert isinstance(part, StudyComparison)
     assert [names for names in comparison.conditions if names[0] in DESIGNS] == [(name, name) for name in DESIGNS]
     for names, pairing in zip(comparison.conditions, part.pairings, strict=True):
         if names[0] in DESIGNS:

@@ -69,6 +69,7 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                     said = formats.plural(count, _SINGULAR[noun])
                 else:
                     said = f"{formats.count(count)} {noun}"
+
                 if count:
                     counted.append(said)
 

@@ -62,12 +62,14 @@ def messages_under(
         listed = parsed(value)
     else:
         listed = value
+
     if said or not isinstance(listed, list) or not listed:
         return said
     if all(isinstance(part, dict) and {*part} >= {"text", "metadata"} for part in listed):
         listed = [part["text"] for part in listed]  # MultiWOZ: a text a turn
     elif not is_of_turns(path):
         return []
+
     if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
         return [{"role": "user", "content": part["content"]} for part in listed]
     of_users = bool({*_TURNS} & {*words_of(path)}) and not agent
@@ -86,7 +88,11 @@ def messages_under(
     pairs_of_texts = [part for part in listed if isinstance(part, list) and len(part) == 2]
     asked_in_words = any(" " in str(asked).strip() for asked, _ in pairs_of_texts)
     for part in listed if whole else ():
-        texts = part if isinstance(part, list) and len(part) == 2 else []
+        if isinstance(part, list) and len(part) == 2:
+            texts = part
+        else:
+            texts = []
+
         if texts and all(isinstance(text, str) for text in texts) and asked_in_words:
             # What the user and the assistant say: words, and no names
             asked, said = texts
@@ -120,7 +126,9 @@ def messages_in(value: object, *, agent: Sequence[str] | None = None) -> list[Me
         return written(value, agent)
     if are_of_speakers(value):
         said = written(value, agent)
-        return said if agent is not None or has_both_sides(said) else []
+        if agent is not None or has_both_sides(said):
+            return said
+        return []
 
     read: list[Message] = []
     for part in value:
@@ -129,7 +137,9 @@ def messages_in(value: object, *, agent: Sequence[str] | None = None) -> list[Me
             return []
         read += said
 
-    return read if has_both_sides(read) else []
+    if has_both_sides(read):
+        return read
+    return []
 
 
 def written(value: Sequence[Any], agent: Sequence[str] | None = None) -> list[Message]:
@@ -198,6 +208,7 @@ def _of_objects(part: Mapping[str, Any]) -> list[Message]:
             texts = [value[name] for name in _TEXTS if name in value]
         else:
             texts = []
+
         words = words_of(key)
         of_system = words[:1] == ("system",) and words[-1] in _SAID
         who = side_of_column(key) or ("assistant" if of_system else None)
@@ -250,6 +261,7 @@ def last_branch(value: Any, last: object) -> Any:
                 ends.append(name)
 
         last = next(reversed(ends), None)
+
     below: set[object] = set()
     while isinstance(last, str) and last in value and last not in below:
         below.add(last)

@@ -93,7 +93,11 @@ def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         apart = len(said["user"]) - len(said["assistant"])
         if not all(isinstance(text, str) for text in texts) or not -1 <= apart <= 1:
             return None  # what follows what is unknown
-        order = ["assistant", "user"] if apart < 0 else ["user", "assistant"]
+        if apart < 0:
+            order = ["assistant", "user"]
+        else:
+            order = ["user", "assistant"]
+
         messages = []
         for at in range(max(map(len, said.values()))):
             for side in order:
@@ -115,6 +119,7 @@ def in_parallel_lists(
         whole = {str(row["id"]): row["value"] for _, row in rows.rows}
         rows = with_rows(rows, [(1, whole)], "one conversation")
         columns = columns_of([whole])
+
     listed = []
     for path, column in columns.items():
         if 2 * column.lists > column.rows:
@@ -229,6 +234,7 @@ def _by_numbers_of_turns(
             runs += 1
         elif at is None or not runs or at != last + 1:
             return None
+
         last = int(at)
         beside = without(row, (turn, *spoken.values())) | {"conversation_id": f"chat {runs}"}
         asked = row.get(spoken["user"])

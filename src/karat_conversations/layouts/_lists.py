@@ -45,6 +45,7 @@ def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
                     chats.append((number, {**row, path: chat}))
 
             return with_rows(rows, chats, f"rows: the chats in '{path}'")
+
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
         inside = columns_of(entries)
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
@@ -165,6 +166,7 @@ def turns_apart(rows: Rows) -> Rows | None:
                 name = row[named]
             else:
                 name = str(number)
+
             beside = without(row, (path, named))
             for place, entry in enumerate(_entries(row, path)):
                 turn = {**beside, "turn": place, **entry, "conversation_id": name}
@@ -207,6 +209,7 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
                     name = "conversation_id"
                 else:
                     name = key
+
                 beside[name] = value
 
         before: list[Message] = []
@@ -220,6 +223,7 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
                 chat = []
             else:
                 chat = [*before, question]
+
             yield number, {**beside, **_without(entry, asked), MESSAGES: chat}
             before += pair(entry, ASKED, ANSWERED) or [question]
 

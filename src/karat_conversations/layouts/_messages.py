@@ -71,6 +71,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
         note += f"; '{named}' names the conversation"
     elif len(said) > _FEW:
         note += ", all of one conversation"
+
     may_be_of_persons = named is None or named in with_role(columns, "conversation")
     note += put_in_order(moved, when)
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
@@ -200,7 +201,9 @@ def _place(value: object, path: str) -> float:
     if seconds is None and "turn" in roles_of(path):
         with suppress(ValueError):
             return float(str(value))
-    return math.nan if seconds is None else seconds
+    if seconds is None:
+        return math.nan
+    return seconds
 
 
 def _seconds(value: object) -> float | None:
@@ -208,7 +211,9 @@ def _seconds(value: object) -> float | None:
     text = str(value).strip()
     with suppress(ValueError):
         number = float(text)
-        return number if _SINCE_1973 <= number < math.inf else None
+        if _SINCE_1973 <= number < math.inf:
+            return number
+        return None
 
     try:
         time = datetime.fromisoformat(text)
@@ -267,6 +272,7 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
         both = {"user", "assistant"}
         sides = (p for p in columns if both <= {*map(side_of, columns[p].values)})
         speaker = next(sides, None)
+
     ends = set[str]()
     for path in columns:
         if columns[path].is_text:
@@ -277,6 +283,7 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
         speaker = next((path for path in persons if columns[path].is_text), None)
         said = (path for path in columns if {*words_of(last_part(path))} <= SAYS)
         text = text or next((path for path in said if columns[path].is_text), None)
+
     return speaker, text
 
 

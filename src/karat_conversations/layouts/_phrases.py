@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 from karat.documents.columns import LOOKED_AT, Row, is_empty, without
@@ -35,7 +35,11 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         if all(isinstance(text, str) for text in texts) and len({*texts}) == len(texts):
             intents.append(name)
 
-    names = _PHRASES | _OF_AN_INTENT if intents else _PHRASES
+    if intents:
+        names = _PHRASES | _OF_AN_INTENT
+    else:
+        names = _PHRASES
+
     for name in first[0]:
         if joined(name) not in names:
             continue
@@ -50,8 +54,18 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         roles = roles_of(*others)
         if "question" in roles:
             continue  # they are variants of it
-        to = name if name in named else "question"
-        numbered = [*_apart(rows.rows, name, to)]
+        if name in named:
+            to = name
+        else:
+            to = "question"
+
+        numbered = []
+        for number, row in rows.rows:
+            beside = without(row, (name,))
+            phrases: Sequence[object] = _phrases(row, name) or [row.get(name)]
+            for phrase in phrases:
+                numbered.append((number, {to: phrase, **beside}))
+
         in_rows = f"{len(numbered)} in {plural(rows.count, 'row')}"
         note = f"each phrase of '{name}' is a question of its own: {in_rows}"
         if intents and "golden" in roles:
@@ -59,14 +73,6 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         return with_rows(rows, numbered, note)
 
     return rows
-
-
-def _apart(rows: Iterable[tuple[int, Row]], name: str, to: str) -> Iterator[tuple[int, Row]]:
-    for number, row in rows:
-        others = without(row, (name,))
-        phrases: Sequence[object] = _phrases(row, name) or [row.get(name)]
-        for phrase in phrases:
-            yield number, {to: phrase, **others}
 
 
 def _phrases(row: Row, name: str) -> list[str] | None:
@@ -81,6 +87,7 @@ def _phrases(row: Row, name: str) -> list[str] | None:
         if not all(line.startswith("- ") for line in lines):
             return None
         value = [line.removeprefix("- ").strip() for line in lines]
+
     if not isinstance(value, list) or is_empty(value):
         return None
     if not all(isinstance(part, str) for part in value):

@@ -38,7 +38,11 @@ class Keys(msgspec.Struct, frozen=True):
         who = cell(entry, self.speaker)
         if self.side is not None:
             is_it = str(who).strip().lower() in ("true", "yes", "1")
-            who = self.side if is_it else _OTHER[self.side]
+            if is_it:
+                who = self.side
+            else:
+                who = _OTHER[self.side]
+
         read = {path.partition(".")[0] for path in (self.speaker, *self.texts)}
         kept = without(entry, read)
         return {**kept, "role": str(who), "content": next(iter(filled), None)}

@@ -165,7 +165,11 @@ def _joined(messages: Sequence[Message]) -> list[Message]:
     """What users or one agent say in succession as one message."""
     joined: list[Message] = []
     for message in messages:
-        last = joined[-1] if joined else {}
+        if joined:
+            last = joined[-1]
+        else:
+            last = {}
+
         same_agent = last.get(NAME) == message.get(NAME)
         if last.get("role") == message["role"] and (same_agent or message["role"] == "user"):
             joined[-1] = {**message, "content": f"{joined[-1]['content']}\n{message['content']}"}
@@ -209,7 +213,11 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
                 starts.append(len(found))
 
     found.append(as_side({"role": name, "content": text[begins:].strip()}, role))
-    first = 0 if found[0]["content"] else 1
+    if found[0]["content"]:
+        first = 0
+    else:
+        first = 1
+
     bounds = [first, *starts, len(found)]
     sizes = [end - start for start, end in pairwise(bounds)]
     alike = all(found[start]["role"] == found[first]["role"] for start in starts)
@@ -255,7 +263,9 @@ def _sides_of_marks(
         again = [name for name in names if times[name] >= _AGAIN]
         marked_again = sum(times[name] for name in again)
         in_turn = 1 < len(again) <= FEW_SPEAKERS and marked_again >= _MOST * len(said)
-        names = again if in_turn else names
+        if in_turn:
+            names = again
+
     if agent is not None:
         if not in_turn:
             return {}

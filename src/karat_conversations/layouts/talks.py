@@ -120,6 +120,7 @@ class Talks:
             if is_spoken(turns[0]) and not _of_one_side(columns[turns[0]].example):
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
             return Unasked(said, asked)
+
         of_text = [*columns] == ["transcript"]
         of_people_alone = [*columns] == [MESSAGES] and not columns[MESSAGES].messages
         speaker, text = speaker_and_text_columns(columns)
@@ -209,6 +210,7 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
             if asked:
                 numbered = ((number, question) for question in asked)
                 return with_rows(rows, numbered, "the questions in the text")
+
         found = (
             in_numbered_columns(rows, columns)
             or in_lists_of_sides(rows, columns)
@@ -280,11 +282,13 @@ def _in_cells(
                         chats.append((number, {**others, **chat}))
 
                     continue
+
                 if rows.count == 1 and isinstance(value, str):
                     several = conversations(value, agent)
                     if len(several) > 1:
                         chats += [(number, {**others, MESSAGES: chat}) for chat in several]
                         continue
+
                 held = last_branch(value, row.get("current_node"))
                 if isinstance(value, Mapping):
                     beside += len(of_tree(value)) - len(of_tree(held))

@@ -50,6 +50,7 @@ class Inspect:
         opened_conditions: set[str] = set()
         for condition in summary.conditions:
             yield names[condition], _encoded(_header(summary, condition, ids))[:-1] + ',"samples":['
+
         for trial in trials(run, summary):
             if trial.answer is None and trial.failure is None:
                 continue  # not run
@@ -258,6 +259,7 @@ def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple
     by_scorer: dict[str, list[MetricInfo]] = {}
     for metric in summary.metrics:
         by_scorer.setdefault(metric.scorer, []).append(metric)
+
     for scorer, metrics in by_scorer.items():
         values = {metric.name: trial.value(metric) for metric in metrics}
         if all(value is None for value in values.values()):

@@ -86,7 +86,11 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     either_way = len(columns) == 2 and _send_to_each_other(rows, *columns)
     parts: dict[tuple[str, ...], int] = {}  # of what has the same name, by pauses
     last: dict[tuple[str, ...], datetime] = {}
-    times = row_times(rows) if by.pause is not None and not are_chats else {}
+    if by.pause is not None and not are_chats:
+        times = row_times(rows)
+    else:
+        times = {}
+
     pause = timedelta(minutes=by.pause or 0)
     splits = 0
     found = rows.emptied()
@@ -102,7 +106,12 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
             splits += is_new
             parts[name] = parts.get(name, 1) + is_new
             last[name] = time
-        pieces = _parted(row, pause) if are_chats else [row]
+
+        if are_chats:
+            pieces = _parted(row, pause)
+        else:
+            pieces = [row]
+
         splits += len(pieces) - 1
         for piece in pieces:
             if are_chats:
@@ -133,10 +142,12 @@ def _naming(rows: Rows, by: Grouping, path: Path, *, are_chats: bool) -> tuple[l
             named += with_role(keys, "id")
         columns = [key for key in named if "." not in key][:1]
         return columns, are_chats and not columns
+
     for key in columns:
         if key not in keys:
             hint = did_you_mean(key, keys)
             raise BadOption("--set conversation", f"{path}: no column is called '{key}'{hint}")
+
     return columns, False
 
 
@@ -145,12 +156,17 @@ def times_of(said: Sequence[Mapping[str, object]]) -> list[str]:
     found = []
     for message in said:
         for key in message:
-            time = None if OF_TIME.isdisjoint(words_of(key)) else moment(message[key])
+            if OF_TIME.isdisjoint(words_of(key)):
+                time = None
+            else:
+                time = moment(message[key])
+
             if time is not None:
                 found.append(time)
                 break
         else:
             return []
+
     return found
 
 
@@ -160,6 +176,7 @@ def _timed(row: Row) -> str | None:
         listed = isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
         if listed and times_of(value):
             return key
+
     return None
 
 
@@ -176,6 +193,7 @@ def _parted(row: Row, pause: timedelta) -> list[Row]:
             parts.append([])
         parts[-1].append(message)
         before = time
+
     return [{**row, key: part} for part in parts]
 
 
@@ -195,6 +213,7 @@ def without_placeholders(rows: Rows, by: Grouping) -> Rows:
             notes.append(f"{said} in '{key}' names no conversation")
         if words and words.total() == len(named) and key not in by.columns:
             empty.append(key)
+
     if not notes:
         return rows
     found = rows.emptied(*notes)
@@ -203,7 +222,9 @@ def without_placeholders(rows: Rows, by: Grouping) -> Rows:
         for key in kept.keys() & looked_at.keys():
             if _word(kept[key]) in _NOBODY:
                 kept[key] = None
+
         found.add(number, kept)
+
     return found
 
 
@@ -221,6 +242,7 @@ def with_headers(rows: Rows, by: Grouping) -> Rows:
         for key in row:
             if not is_empty(row[key]):
                 filled.setdefault(key, []).append(place)
+
     heads: dict[tuple[int, ...], list[str]] = {}
     always = 0
     for key, places in filled.items():
@@ -235,6 +257,7 @@ def with_headers(rows: Rows, by: Grouping) -> Rows:
         is_id = any(meaning.role in ("conversation", "id") for meaning in meanings(key))
         if is_id and len(named) == len(filled[key]):
             ids.append(key)
+
     if len(keys) < 2 or not ids or always < 2:
         return rows
     shown = some_of([f"'{key}'" for key in keys], most=6)
@@ -248,6 +271,7 @@ def with_headers(rows: Rows, by: Grouping) -> Rows:
         if not by.is_said:
             whole = {_ID: str(whole.pop(ids[0])), **whole}
         found.add(number, whole)
+
     if not by.is_said:
         found.notes[-1] += f"; '{ids[0]}' names the conversation"
     return found

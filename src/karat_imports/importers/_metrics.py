@@ -135,6 +135,7 @@ def doubted_directions(
         reasons = dict.fromkeys(vague, "it may be an attack's")
         reasons |= dict.fromkeys(turned, "a high one goes with high others")
         ask_directions(dict(judged), reasons, decided=decided)
+
     return [*turned.values(), *attacks]
 
 
@@ -152,7 +153,11 @@ def ask_directions(
         by_name = not is_score_of_bad(name) and (lower is not None or of_object)
         if name in decided or column.is_judgement or (by_name and name not in reasons):
             continue
-        reason = f": {reasons[name]}" if name in reasons else ""
+        if name in reasons:
+            reason = f": {reasons[name]}"
+        else:
+            reason = ""
+
         unsure.append(f"'{name}'{reason}")
         turned = bool(lower) == (name in reasons)
         proposed["higher" if turned else "lower"].append(name)

@@ -441,7 +441,9 @@ class Json(dict[str, object]):
 
     def flag(self, key: str) -> bool | None:
         value = self.get(key)
-        return value if isinstance(value, bool) else None
+        if isinstance(value, bool):
+            return value
+        return None
 
     def number(self, key: str, *, low: float = -math.inf, times: float = 1.0) -> float | None:
         """A finite number (not a boolean) of at least `low`, multiplied by the unit that it
@@ -474,8 +476,10 @@ class Json(dict[str, object]):
         """Tokens: our name for them → the key, or the keys to try. None if none is known."""
         counts: dict[str, int | None] = {}
         for ours, keys in names.items():
-            tried = (keys,) if isinstance(keys, str) else keys
-            counts[ours] = self.count(*tried)
+            if isinstance(keys, str):
+                counts[ours] = self.count(keys)
+            else:
+                counts[ours] = self.count(*keys)
 
         if any(tokens is not None for tokens in counts.values()):
             return Usage(**counts)
@@ -521,7 +525,9 @@ def failure(message: str | None) -> ImportedFailure | None:
 
 def moment(value: object) -> str | None:
     """The same as `utc`, of what a file holds."""
-    return utc(value) if isinstance(value, (str, int, float)) else None
+    if isinstance(value, (str, int, float)):
+        return utc(value)
+    return None
 
 
 def utc(moment: str | float | None) -> str | None:
@@ -588,6 +594,7 @@ def heads(
         marks = [f"{name}: " for name in names]
     else:
         marks = [""]
+
     return [(path, head, mark) for (path, head), mark in zip(known, marks, strict=True)]
 
 

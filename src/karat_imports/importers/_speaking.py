@@ -105,6 +105,7 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
                 option = "--set speaker"
             else:
                 option = "--set text"
+
             message = f"no column is called '{name}'{did_you_mean(name, columns)}"
             raise BadOption(option, f"{path}: {message}; {_columns(columns)}")
 
@@ -116,6 +117,7 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
             return Said(_exchanged(rows, text, agents), agents, True)
         missing = "--set text=COLUMN must name the column with what is asked"
         raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
+
     if speaking.speaker is None:
         unknown = [name for name in agents if name not in columns]
         missing = "add --set speaker=COLUMN (who speaks), or --set agent=COLUMN (with the answers)"
@@ -124,13 +126,16 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
                 f"no column is called '{unknown[0]}'; to name a speaker, add --set speaker=COLUMN "
                 "and --set text=COLUMN"
             )
+
         raise BadOption("--set agent", f"{path}: {missing}; {_columns(columns)}")
+
     if not text:
         worded = [name for name in _worded(columns) if name != speaking.speaker]
         if len(worded) != 1:
             missing = "--set text=COLUMN must name the column with what is said"
             raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
         text = (worded[0],)
+
     return _spoken(rows, speaking.speaker, text, speaking.agent, path)
 
 
@@ -145,6 +150,7 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
             rows_of_two += sum(not is_empty(cell(row, name)) for name in agents) > 1
 
         note += f"; {count(rows_of_two)} rows with the answers of several"
+
     found = rows.emptied(note)
     unasked = 0
     for number, row in rows.rows:
@@ -189,6 +195,7 @@ def _spoken(
     elif {*sides.values()} != {"user", "assistant"}:
         message = f"say which value of '{speaker}' answers: {shown_with_counts(names)}"
         raise BadOption("--set agent=NAME", f"{path}: {message}")
+
     shown = some_of([f"'{name}'" for name in text])
     note = f"a row: a message; '{speaker}' says who speaks, {shown} what"
     found = rows.emptied(note)
@@ -206,6 +213,7 @@ def _spoken(
         else:
             spoken = {"role": sides[who], NAME: who, "content": str(said)}
             found.add(number, {**beside, "messages": [spoken]})
+
     if silent:
         found.notes.append(f"not read: {_without_text(silent, found)}")
     if others:
@@ -223,6 +231,7 @@ def _without_text(silent: Sequence[Row], said: Rows) -> str:
         lost -= {str(row.get(key)) for _, row in said.rows}
         if lost:
             text += f", with them all of {plural(len(lost), 'conversation')} ({some_of([*lost])})"
+
     return text
 
 
@@ -234,7 +243,13 @@ def joined(said: Said) -> Rows:
     keys = [key for key in keys_of(rows) if "." not in key]
     named = next(iter(with_role(keys, "conversation")), None)
     if named is None and said.exchanges:
-        named = next((key for key in with_role(keys, "id") if _tells_rows_apart(rows, key)), None)
+        numbers = {number for number, _ in rows.rows}
+        for key in with_role(keys, "id"):
+            values = {str(row.get(key)) for _, row in rows.rows}
+            if len(values) == len(numbers):  # each row has another
+                named = key
+                break
+
     when = row_times(rows)
     groups: dict[str, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:
@@ -245,7 +260,11 @@ def joined(said: Said) -> Rows:
             called = f"row {number}"
         groups.setdefault(called, []).append((number, row))
 
-    note = "a conversation: a row" if said.exchanges else "all rows are one conversation"
+    if said.exchanges:
+        note = "a conversation: a row"
+    else:
+        note = "all rows are one conversation"
+
     if named is not None:
         note = f"'{named}' names the conversation"
     found = rows.emptied(note)
@@ -267,12 +286,6 @@ def joined(said: Said) -> Rows:
         found.add(group[0][0], {**shared, "messages": messages})
 
     return found
-
-
-def _tells_rows_apart(rows: Rows, key: str) -> bool:
-    """Whether each row of the file has another value."""
-    numbers = {number for number, _ in rows.rows}
-    return len({str(row.get(key)) for _, row in rows.rows}) == len(numbers)
 
 
 def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str]:
@@ -336,7 +349,9 @@ def certain_reading(rows: Rows) -> Speaking | None:
             if known >= _MOST_KNOWN * rows.count:
                 found.append(speaking)
 
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
@@ -388,7 +403,8 @@ def _with_speakers(
             else:
                 who = names.most_common(1)[0][0]
                 for value in names:
-                    who = value if side_of(value) == "assistant" else who
+                    if side_of(value) == "assistant":
+                        who = value
 
                 said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
                 yield Speaking(text, speaker, (who,)), said
@@ -526,6 +542,7 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
         each = "the one who answers is another by row"
     else:
         each = "each answers all"
+
     question_in = tuple(asked)
     ways = [f"{Speaking(question_in, None, (*read, *left)).options()}  # agents: {each}"]
     for name in (*read, *left):
@@ -596,7 +613,9 @@ def two_texts(rows: Rows) -> tuple[str, ...]:
         if column.is_text and 2 * spaced > len(column.values):
             worded.append(path)
 
-    return tuple(worded) if len(worded) == len(columns) == 2 else ()
+    if len(worded) == len(columns) == 2:
+        return tuple(worded)
+    return ()
 
 
 def said_again(rows: Rows, columns: Sequence[str]) -> int:

@@ -95,6 +95,7 @@ class ARowASystem:
                     name = cell(row, self._models[path])
                 else:
                     name = path
+
                 if path in self.runs:
                     name, scores[_RUN] = self.runs[path]
                 yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
@@ -192,6 +193,7 @@ class Trials:
                 findings.note(f"'{found_repetition}' numbers the repetitions")
             else:
                 self._part_doubled(ids)
+
         self._of_one_sample = list(dict.fromkeys([*ids, *self._texts_of_samples(ids)]))
         self._whole = {} if self.distinct else self._whole_keys()
         samples = Tally()
@@ -219,6 +221,7 @@ class Trials:
             regular = len(samples) == size * samples.different()
             if regular and size > 1 and samples.different() >= _FEWEST_ALIKE:
                 self.alike = size
+
         self.apart = self._apart()
         self.hint = None
         self._attempts = Attempts()
@@ -227,6 +230,7 @@ class Trials:
                 rows_of = zip(self._keys(batch), conditions_of(batch, self.conditions), strict=True)
                 for group, text in zip(rows_of, self._errors(batch), strict=True):
                     self._attempts.add(group, failed=bool(text))
+
         if self._repeated:
             used = {*self._used, *self.conditions}
             grouping = [*self._of_one_sample, *self.conditions]
@@ -565,7 +569,10 @@ class Trials:
         if columns.get("condition") == _SYSTEM:
             further = condition_columns(table, [_SYSTEM, *ids], used=used)
             return ids, (_SYSTEM, *further), may_repeat
-        first = (columns["condition"],) if "condition" in self._named else ()
+        first: tuple[str, ...] = ()
+        if "condition" in self._named:
+            first = (columns["condition"],)
+
         inside = [columns[target] for target in ("condition", "model") if target in columns]
         inside += [column for column in table.columns if column in FOUND_IN]
         conditions = condition_columns(table, ids, used=used, first=first, inside=inside)
@@ -601,6 +608,7 @@ class Trials:
                 f"one '{name}' has several golden answers, and one for each '{ids[1]}': a sample "
                 f"is named by both"
             )
+
         return ids
 
     def _finer(self, name: str) -> str:

@@ -77,6 +77,7 @@ def not_read(
             left.sort(key=lambda path: not tells_of_answers(path))
         telling = sum(map(tells_of_answers, left))
         yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
+
     judging = like_scores(columns, left, [path for path in used if path in columns])
     if judging:
         maps = mapping({f"score.{path}": path for path in judging})
@@ -153,7 +154,11 @@ def worth(column: Column) -> str:
     pairs = []
     for value in sorted(column.values):
         worth = score_in(value)
-        written = "?" if worth is None else brief(worth)
+        if worth is None:
+            written = "?"
+        else:
+            written = brief(worth)
+
         if says_not_run(value):
             written = "null"
         pairs.append(f"{json.dumps(value, ensure_ascii=False)}: {written}")

@@ -189,6 +189,7 @@ class Chats:
                 "nobody answers: if the newest is first, add --set order=newest, else oldest"
             )
             raise _refusal(option, path, message, alone=alone)
+
         return log
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
@@ -230,6 +231,7 @@ class Chats:
             message = question(
                 read, "holds no chats: messages, or turns of a user and an assistant"
             )
+
         asks = "question" in roles_of(*columns)
         said = [path for path, column in columns.items() if column.is_text]
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
@@ -255,6 +257,7 @@ class Chats:
                 f"right answers, see `karat check FILE`; if an agent gave them, add {ways}"
             )
             raise _refusal("--set agent=COLUMN", path, message, alone=alone)
+
         note = f"only {shown}: if they are questions and right answers to them, see "
         return msgspec.structs.replace(read, notes=[*read.notes, f"{note}`karat check FILE`"])
 
@@ -298,6 +301,7 @@ class Chats:
             ways = choices(read, lay or partial(laid_out, agent=self._agent, whole=True), path)
         else:
             ways = choices_of_chats(read)
+
         if not ways:
             return
         message = "which rows are one conversation is not certain; add one of these:"
@@ -434,7 +438,12 @@ def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | 
     Of several readings, the one whose questions are words, where those of others are labels.
     """
     result = assign(columns, door="results", file=path.name)
-    readings = (result,) if isinstance(result, Reading) else result.readings
+    readings: tuple[Reading, ...] = ()
+    if isinstance(result, Reading):
+        readings = (result,)
+    else:
+        readings = result.readings
+
     found = []
     for reading in readings:
         roles = {*reading.roles}
@@ -480,6 +489,7 @@ def _model_inside(row: Json) -> str | None:
             model = inside.text(*with_role(inside, "model"))
         else:
             model = None
+
         if model is not None:
             return model
 
@@ -760,7 +770,11 @@ def _continued(log: _Log) -> set[str]:
             chats.setdefault(name, []).append(saved)
         if key is not None and "conversation" not in roles_of(key):
             name = None  # each record has another
-        before = runs[-1][-1][1] if runs[-1] else begun
+        if runs[-1]:
+            before = runs[-1][-1][1]
+        else:
+            before = begun
+
         goes_on = begun[-1] in before or before[-1] in begun
         if name != last or not goes_on:
             runs.append([])
@@ -907,7 +921,10 @@ def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
 
 def _ask(turns: list[_Turn], text: str, speaker: str) -> None:
     """Adds a turn, or joins what the same user says in succession with the turn before."""
-    last = turns[-1] if turns else None
+    last = None
+    if turns:
+        last = turns[-1]
+
     goes_on = last is not None and not last.answer and last.asked_by == speaker
     if last is None or not goes_on or NO_TEXT in (text, last.question):
         turns.append(_Turn(text, speaker))

@@ -195,10 +195,13 @@ class Csv:
             offered = [reading]
         else:
             offered = reading.readings
+
         if any("score" in one.roles for one in offered):
             return Csv.listed_as  # undecided columns are asked about there
         answered = isinstance(reading, Reading) and "answer" in reading.roles
-        return "chats" if not answered and _holds_chats(rows) else None
+        if not answered and _holds_chats(rows):
+            return "chats"
+        return None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per file.
@@ -219,7 +222,11 @@ class Csv:
             try:
                 run = self._run(path, rows, findings)
             except BadOption as error:  # what is asked next is asked with what was answered
-                given = f"\n  {mapping(asked.map)} --set " if asked.map else "\n  --set "
+                if asked.map:
+                    given = f"\n  {mapping(asked.map)} --set "
+                else:
+                    given = "\n  --set "
+
                 text = str(error).removeprefix(f"{error.option}: ").replace("\n  --set ", given)
                 raise BadOption(error.option, text) from error
 
@@ -351,6 +358,7 @@ class Csv:
                 f"'{condition}' is no condition here: it is the same in all rows of a question; if "
                 f"its questions may be compared as a whole, --map {quote(f'condition={condition}')}"
             )
+
         if trials.factors:
             yield sentence(trials.conditions, trials.factors)
         if trials.hint is not None:
@@ -443,6 +451,7 @@ class Csv:
             systems = systems_of_scores([found[name] for name in scores])
             for name in scores if systems else ():
                 del found[name]
+
         if len(result.roles.get("answer", ())) > 1:
             answers = result.roles["answer"]
             names = systems_in(columns, answers)
@@ -473,7 +482,11 @@ def _decided(
     mapped: Mapping[str, str],
 ) -> Reading:
     """The reading that the user has named. Raises BadOption if that does not say enough."""
-    agreed = [reading for reading in result.readings if _says(reading, named)]
+    agreed = []
+    for reading in result.readings:  # those with the roles that are named, and no further text
+        if all(named.get(role, ()) == reading.roles.get(role, ()) for role in _TOLD):
+            agreed.append(reading)
+
     named_enough = {"id", "question"} & {*mapped} or agreed or not result.readings
     if not (named_enough and _is_result([*mapped, *named])):
         raise _undecided(path, columns, result, named, mapped)
@@ -497,7 +510,11 @@ def _parting_id(rows: Rows, chosen: Mapping[str, str]) -> dict[str, str]:
     does, or rows name neither.
     """
     grouping = [chosen[key] for key in ("condition", "model", "repetition") if key in chosen]
-    found = parting(Table(rows.rows), grouping, used={*chosen.values()}) if grouping else []
+    if grouping:
+        found = parting(Table(rows.rows), grouping, used={*chosen.values()})
+    else:
+        found = []
+
     return dict(zip(["id"], found, strict=False))
 
 
@@ -545,14 +562,23 @@ def _systems_said(
     answered: bool,
 ) -> Iterator[str]:
     """Which columns are read as several systems, or repetitions, and as the scores of each."""
-    part = "repetition" if "condition" not in table.columns else "condition"
+    if "condition" not in table.columns:
+        part = "repetition"
+    else:
+        part = "condition"
+
     if table.runs:
         part = "repetition of the system that its name begins with"
-    named = f", named by {listed([*models.values()])}" if models else ""
+    if models:
+        named = f", named by {listed([*models.values()])}"
+    else:
+        named = ""
+
     if answered:
         parted = "each column of answers"
     else:
         parted = "each system in the names of scores"
+
     yield f"{parted} is a {part}{named}: {listed([*systems])}"
     for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
         own = []
@@ -597,7 +623,11 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
         names.append(short.removesuffix(".score"))
 
     for path, short in zip(scores, names, strict=True):
-        name = short if names.count(short) == 1 else path
+        if names.count(short) == 1:
+            name = short
+        else:
+            name = path
+
         found[f"score.{name}"] = path
         for end in ("reason", "reasons", "explanation"):
             stem = path.removesuffix("_score").removesuffix(" score")
@@ -621,6 +651,7 @@ def _roles(
             role = _ROLES.get(target)
         else:
             role = "score"
+
         if role is not None:
             roles[role] = (*roles.get(role, ()), column)
 
@@ -698,6 +729,7 @@ def _check_named(trials: Trials) -> None:
         for column in trials.parted_by[:1]:
             named = f"only '{column}' parts them"
             options = f"--map {quote(f'condition={column}')}"
+
         raise BadOption(
             "--set unnamed",
             f"each question has {trials.alike} rows, and {named}: say "
@@ -737,7 +769,10 @@ def _holds_chats(rows: Rows) -> bool:
 def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
     """The same error, with what was read and what else may be meant; or what the file holds."""
     chats = _holds_chats(rows) and _can_be_read_as_chats(path)
-    names = {} if chats or options.map else speakers(rows)
+    names: Mapping[str, int] = {}
+    if not chats and not options.map:
+        names = speakers(rows)
+
     if (chats or names) and not options.map:
         message = "holds conversations: `karat import chats` reads them"
         if names:
@@ -774,6 +809,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         lines.append(
             f"or name the columns: {roles} (columns: {listed(leaves(columns), most=_ALL)})"
         )
+
     return BadOption(error.option, "\n  ".join(lines))
 
 
@@ -859,6 +895,7 @@ def _no_results(
                 f"; these judge in words, which have no value: {listed(in_words)}. To count the "
                 f"words of one of them, --map {quote(f'answer={in_words[0]}')}"
             )
+
         return BadOption("--map", say)
 
     say = "say which column is the sample's id or its question"
@@ -879,7 +916,11 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
     else:
         used = {path for path in columns if meanings(path)}
 
-    means = {"mean", "avg", "average"} if any(map(is_spread, columns)) else set[str]()
+    if any(map(is_spread, columns)):
+        means = {"mean", "avg", "average"}
+    else:
+        means = set[str]()
+
     found = []
     for name in paths_in(columns):
         free = name not in used and not is_measure(words_of(name)) and not repeats(name)
@@ -888,11 +929,6 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
             found.append(name)
 
     return found
-
-
-def _says(reading: Reading, named: Mapping[Role, tuple[str, ...]]) -> bool:
-    """Whether a reading has the roles that the user has named, and no further text."""
-    return all(named.get(role, ()) == reading.roles.get(role, ()) for role in _TOLD)
 
 
 def _readings(
@@ -923,6 +959,7 @@ def _readings(
             pattern = pattern_of(answers, columns)
         else:
             pattern = None
+
         if pattern is not None:
             targets["answer"] = pattern
             answers = ()

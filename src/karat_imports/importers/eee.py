@@ -54,6 +54,7 @@ class Eee:
             also = b'"interaction_type"'
         else:
             also = b'"retrieved_timestamp"'
+
         return b'"schema_version"' in head and b'"evaluation_id"' in head and also in head
 
     @staticmethod
@@ -202,7 +203,11 @@ class _File:
                 kind = stated.text("kind")
             else:
                 kind = "share"
-            lower = "lower" if config.flag("lower_is_better") else None
+
+            lower = None
+            if config.flag("lower_is_better"):
+                lower = "lower"
+
             metric = Metric(
                 name=name,
                 low=config.number("min_score"),

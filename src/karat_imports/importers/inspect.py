@@ -636,6 +636,7 @@ class _Trial:
             message = sample.output.error
         else:
             message = error.message
+
         if message is None:
             return None
         return failure(message)
@@ -717,6 +718,7 @@ class _Trial:
                     error = result.error.message
                 else:
                     error = result.tool_error
+
             yield ToolCall(
                 tool=str(call.get("function")),
                 input=arguments if isinstance(arguments, dict) else {"arguments": arguments},

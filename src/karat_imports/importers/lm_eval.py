@@ -349,7 +349,9 @@ def _log_likelihood(response: object) -> float | None:
 
 
 def _scorer(filtered: str) -> str:
-    return _SCORER if filtered == "none" else filtered
+    if filtered == "none":
+        return _SCORER
+    return filtered
 
 
 def _metric(filtered: str, name: str) -> str:

@@ -246,6 +246,7 @@ def _value(value: object, depth: int) -> object:
             found.append(_value(item, depth + 1))
 
         return found
+
     if kind == "kvlistValue":
         made = {}
         for pair in row.at(kind).list("values"):

@@ -96,6 +96,7 @@ def _json(path: str, schema: JsonObject) -> JsonObject:
     """An object in which the value at the path fits the schema."""
     for key in reversed(path.strip(".").split(".")):
         schema = {"type": "object", "required": [key], "properties": {key: schema}}
+
     return {"type": "is-json", "value": schema}
 
 

@@ -87,7 +87,11 @@ class Promptfoo:
         grader = readers.model(reader.grader)
 
         options = config.get("evaluateOptions")
-        given = options if isinstance(options, dict) else {}
+        if isinstance(options, dict):
+            given = options
+        else:
+            given = {}
+
         execution: JsonObject = {"num_repetitions": 1}
         for key, ours in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
             value = given.get(key)
@@ -264,6 +268,7 @@ def _asked(
         first = prompts[0]
     else:
         first = Prompt(label="prompt", system="", user="")
+
     variable_systems = any(templates.names(prompt.system) for prompt in prompts)
     same_user = all(prompt.user == first.user for prompt in prompts)
     if prompts and same_user and (not variable_systems or len(prompts) == 1):
@@ -297,6 +302,7 @@ def _asked(
         single = len(set(used)) == 1
         for prompt in prompts:
             systems[_free(prompt.label, systems)] = _system_of(prompt, single=single) or None
+
         if prompts:
             findings.take(
                 "prompts differ in more than their system messages: each is the system prompt of "

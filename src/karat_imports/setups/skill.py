@@ -205,6 +205,7 @@ class _Cases:
                 found, wrong = criteria.read(entry, column=key)
                 for fault in wrong:
                     self._findings.leave("criterion", fault, f"evaluation {place}")
+
                 for one in found:
                     values = msgspec.to_builtins(one)
                     stated.append(values["text"] if set(values) == {"text"} else values)

@@ -47,7 +47,10 @@ def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
             # What a name says besides its number: all, what follows the number, what precedes it
             before = "_".join(word for word in words_of(match[1]) if word not in _COUNTED)
             names = (f"{before}_{match[3]}".strip("_"), match[3], before)
-            stems = [_SHORT.get(name.lower(), name) for name in names if name]
+            stems = []
+            for name in names:
+                if name:
+                    stems.append(_SHORT.get(name.lower(), name))
 
         for side, roles in _SIDES:
             of_a_side = (stem for stem in stems if any(of_side([stem], *one) for one in _SIDES))

@@ -122,7 +122,11 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
     """The columns with questions, with as many golden answers or answers in every row, and with as
     many of anything else. Empty: a row holds one question.
     """
-    listed = [path for path, column in columns.items() if column.lists and "." not in path]
+    listed = []
+    for path, column in columns.items():
+        if column.lists and "." not in path:
+            listed.append(path)
+
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     for asked in with_role(listed, "question"):
         alike = []

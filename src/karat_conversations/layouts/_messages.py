@@ -48,7 +48,11 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     named = _conversation(rows, columns, speaker)
     if named is None and "author" in words_of(last_part(speaker)):
         return None  # who wrote each text
-    others = [path for path in columns if path not in (speaker, text)]
+    others = []
+    for path in columns:
+        if path not in (speaker, text):
+            others.append(path)
+
     classes = []
     for path in others:
         if 2 * columns[path].filled > columns[path].rows:

@@ -52,7 +52,11 @@ def questions_in(text: str) -> list[Mapping[str, str]]:
 def _of_table(text: str) -> list[Mapping[str, str]]:
     """The rows of the only table in Markdown, if a column is the question."""
     lines = [line.strip() for line in text.splitlines()]
-    starts = [at for at, line in enumerate(lines) if _RULE.fullmatch(line) and at > 0]
+    starts = []
+    for at, line in enumerate(lines):
+        if _RULE.fullmatch(line) and at > 0:
+            starts.append(at)
+
     if len(starts) != 1:
         return []
     (start,) = starts
@@ -85,7 +89,11 @@ def _below_headings(text: str) -> list[Mapping[str, str]]:
     """
     headings = [*_HEADING.finditer(text)]
     level = max((len(heading[1]) for heading in headings), default=0)
-    asked = [heading for heading in headings if len(heading[1]) == level]
+    asked = []
+    for heading in headings:
+        if len(heading[1]) == level:
+            asked.append(heading)
+
     if len(asked) < _FEWEST or not all(
         heading[2].rstrip("* ").endswith(_ASKS) for heading in asked
     ):

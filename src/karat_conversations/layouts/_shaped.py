@@ -141,7 +141,11 @@ def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
             if any(map(str.isalpha, value)):
                 worded.append(value)
 
-        with_words = [value for value in worded if " " in value or not value.isascii()]
+        with_words = []
+        for value in worded:
+            if " " in value or not value.isascii():
+                with_words.append(value)
+
         if 2 * len(with_words) <= len(values):
             spoken.remove(name)  # times, or ids
 
@@ -178,7 +182,11 @@ def _may_speak(inside: Mapping[str, Column], count: int, *, any_name: bool) -> I
         if _are_names(column) and column.filled == count and not column.flags:
             short.append(name)
 
-    by_name = [name for name in short if SPEAKERS & {*words_of(last_part(name))}]
+    by_name = []
+    for name in short:
+        if SPEAKERS & {*words_of(last_part(name))}:
+            by_name.append(name)
+
     yield from by_name
     if any_name:
         yield from (name for name in short if name not in by_name)

@@ -260,7 +260,11 @@ def _sides_of_marks(
     if mark is _MARKED and not in_turn:
         # names that are said once are words with a colon
         times = Counter(said)
-        again = [name for name in names if times[name] >= _AGAIN]
+        again = []
+        for name in names:
+            if times[name] >= _AGAIN:
+                again.append(name)
+
         marked_again = sum(times[name] for name in again)
         in_turn = 1 < len(again) <= FEW_SPEAKERS and marked_again >= _MOST * len(said)
         if in_turn:

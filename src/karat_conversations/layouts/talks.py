@@ -275,7 +275,10 @@ def _in_cells(
             for number, row in rows.rows:
                 others = without(row, (path,))
                 value = row.get(path)
-                parts = under_headers(value) if isinstance(value, str) else []
+                parts = []
+                if isinstance(value, str):
+                    parts = under_headers(value)
+
                 if parts and rows.count == 1:
                     for name, part in parts:
                         chat = {"conversation_id": name, MESSAGES: read(part)}

@@ -130,7 +130,11 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         raise BadOption("--set agent", f"{path}: {missing}; {_columns(columns)}")
 
     if not text:
-        worded = [name for name in _worded(columns) if name != speaking.speaker]
+        worded = []
+        for name in _worded(columns):
+            if name != speaking.speaker:
+                worded.append(name)
+
         if len(worded) != 1:
             missing = "--set text=COLUMN must name the column with what is said"
             raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
@@ -476,7 +480,11 @@ def _texts_of(
 
 def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
     """The column with what a user says, by its name; none: no name tells."""
-    texts = [name for name in columns if columns[name].is_text and name not in agents]
+    texts = []
+    for name in columns:
+        if columns[name].is_text and name not in agents:
+            texts.append(name)
+
     for name in texts:
         words = words_of(name.rpartition(".")[2].rpartition(_ENTRY)[2])
         if not words:
@@ -511,7 +519,11 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     only some; None: all are read, or are none.
     """
     columns = columns_of(row for _, row in rows.rows)
-    replies = [name for name in _worded(columns) if "." not in name and is_reply(name)]
+    replies = []
+    for name in _worded(columns):
+        if "." not in name and is_reply(name):
+            replies.append(name)
+
     asked = _asked(columns, replies)
     said = set()
     for _, row in found.rows:

@@ -340,7 +340,11 @@ class Trials:
         an id, and only questions of different conditions differ under it.
         """
         columns = self._columns
-        texts = [columns[target] for target in ("question", "golden") if target in columns]
+        texts = []
+        for target in ("question", "golden"):
+            if target in columns:
+                texts.append(columns[target])
+
         asked = columns.get("question", ids[0])
         several = "id" in self._named and not self._tells(ids, asked)
         if several and self._tells([*ids, *self.conditions], asked):
@@ -372,7 +376,10 @@ class Trials:
             is_apart = pairs.different() == samples.different() and values.different() > 1
             (alone if is_apart else crossed).append(name)
 
-        repetitions = [self._columns[key] for key in ("repetition",) if key in self._columns]
+        repetitions = []
+        if "repetition" in self._columns:
+            repetitions.append(self._columns["repetition"])
+
         used = {*self._used, *self.conditions} - ({self._columns.get("id")} - {*self.ids})
         joining = []
         if alone:
@@ -573,7 +580,11 @@ class Trials:
         if "condition" in self._named:
             first = (columns["condition"],)
 
-        inside = [columns[target] for target in ("condition", "model") if target in columns]
+        inside = []
+        for target in ("condition", "model"):
+            if target in columns:
+                inside.append(columns[target])
+
         inside += [column for column in table.columns if column in FOUND_IN]
         conditions = condition_columns(table, ids, used=used, first=first, inside=inside)
         if conditions:
@@ -618,7 +629,11 @@ class Trials:
         columns = self._columns
         if "id" in self._named or "repetition" not in columns:
             return name
-        given = [columns[key] for key in ("repetition", "condition", "model") if key in columns]
+        given = []
+        for key in ("repetition", "condition", "model"):
+            if key in columns:
+                given.append(columns[key])
+
         for other in [path for path in self._table.columns if "id" in roles_of(path)]:
             ids, both, whole, rows = Tally(), Tally(), Tally(), 0
             for batch in self._table:

@@ -78,7 +78,8 @@ def not_read(
         telling = sum(map(tells_of_answers, left))
         yield f"not used: {some_of(left, most=max(_MOST_NAMED, telling))}"
 
-    judging = like_scores(columns, left, [path for path in used if path in columns])
+    scored = [path for path in used if path in columns]
+    judging = like_scores(columns, left, scored)
     if judging:
         maps = mapping({f"score.{path}": path for path in judging})
         yield f"may be scores too, by their values: {maps}"

@@ -509,7 +509,11 @@ def _parting_id(rows: Rows, chosen: Mapping[str, str]) -> dict[str, str]:
     """The column that tells all rows of a condition and repetition apart, as an id; empty: none
     does, or rows name neither.
     """
-    grouping = [chosen[key] for key in ("condition", "model", "repetition") if key in chosen]
+    grouping = []
+    for key in ("condition", "model", "repetition"):
+        if key in chosen:
+            grouping.append(chosen[key])
+
     if grouping:
         found = parting(Table(rows.rows), grouping, used={*chosen.values()})
     else:

@@ -89,7 +89,11 @@ class Harbor:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per dataset. Raises BadDataset if nothing can be read."""
         found = each_readable(paths, lambda path: _found(path, findings), findings)
-        jobs = [job for job, _ in found if job is not None]
+        jobs = []
+        for job, _ in found:
+            if job is not None:
+                jobs.append(job)
+
         trials = {trial.path: trial for _, of_path in found for trial in of_path}
         datasets: dict[str, list[_Trial]] = {}
         for trial in sorted(trials.values(), key=lambda trial: (trial.started, trial.name)):

@@ -88,7 +88,11 @@ def _trials(
     kinds: set[str] = set()
     rows = partial(lines_with, "question_id", files)
     for place, id_, of_question in grouped(rows, findings):
-        questions = [row for row in of_question if isinstance(row.get("turns"), list)]
+        questions = []
+        for row in of_question:
+            if isinstance(row.get("turns"), list):
+                questions.append(row)
+
         asked = next(iter(questions), Json())
         judged: dict[tuple[str, int], list[ImportedScore]] = {}
         for row in of_question:
@@ -98,7 +102,11 @@ def _trials(
 
         if not questions:
             findings.note("questions are named by their ids: pass question.jsonl, too")
-        answers = [row for row in of_question if isinstance(row.get("choices"), list)]
+        answers = []
+        for row in of_question:
+            if isinstance(row.get("choices"), list):
+                answers.append(row)
+
         for row in answers:
             model = row.text("model_id") or "not named"
             conditions.setdefault(model, ImportedCondition(model=model))

@@ -185,7 +185,11 @@ class _Prompts:
                     whole = self._files.text(path)
                     parts = [whole]
                     if path.suffix == ".txt":
-                        parts = [part.strip() for part in _DIVIDER.split(whole) if part.strip()]
+                        parts = []
+                        for part in _DIVIDER.split(whole):
+                            if part.strip():
+                                parts.append(part.strip())
+
                     title = label or (path.name if len(parts) == 1 else "")
 
                 found += [_prompt(part, title) for part in parts]
@@ -206,7 +210,11 @@ def _prompt(text: str, label: str) -> Prompt:
         if role in ("system", "developer"):
             system.append(content)
 
-    others = [(role, content) for role, content in messages if role not in ("system", "developer")]
+    others = []
+    for role, content in messages:
+        if role not in ("system", "developer"):
+            others.append((role, content))
+
     if len(others) == 1:
         user = others[0][1]
     else:

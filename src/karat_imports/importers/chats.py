@@ -380,8 +380,16 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
     if not chats:
         return None
     alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
-    ids = tuple(_ids(rows, columns))
-    return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]), ids)
+    if len(alike) > 1:
+        chats = chats[:1]
+    ids = []
+    for name in columns:
+        if "." not in name and "id" in roles_of(name):
+            values = [row.get(name) for _, row in rows.rows]
+            if len({str(value) for value in values if not is_empty(value)}) == rows.count:
+                ids.append(name)  # it has another value in each row
+
+    return _Log(path, rows, tuple(chats), tuple(ids))
 
 
 def _anybody_replies(log: _Log) -> bool:
@@ -948,12 +956,3 @@ def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:
             return str(value), key
 
     return None, None
-
-
-def _ids(rows: Rows, columns: Iterable[str]) -> Iterator[str]:
-    """The columns that may be ids by their names, and hold another value in each row."""
-    for path in columns:
-        if "." not in path and "id" in roles_of(path):
-            values = [row.get(path) for _, row in rows.rows]
-            if len({str(value) for value in values if not is_empty(value)}) == rows.count:
-                yield path

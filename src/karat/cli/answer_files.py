@@ -178,23 +178,21 @@ class _FileRows:
             try:
                 self._read = kinds.read_rows(self.path)
             except BadDataset as error:
-                raise _of_one_part(self.path, error) from error
+                first = error.faults[0]
+                option = {"dataset.split": "part", "dataset.sheet": "sheet"}.get(first.place)
+                if option is None:
+                    raise
+
+                # a list or a sheet has to be named: with the command that takes it
+                command = f"karat import csv {quote(str(self.path))} --set {option}=NAME"
+                message = f"{first.message}. `{command}` reads it; score the run that it makes"
+                fault = Fault(place="file", message=message)
+                raise BadDataset(error.path, [fault]) from error
         return self._read
 
     def forget(self) -> None:
         """Frees the memory; they are read again if they are wanted again."""
         self._read = None
-
-
-def _of_one_part(path: Path, error: BadDataset) -> BadDataset:
-    """The same error; where a list or a sheet has to be named, with the command that takes it."""
-    (first, *_) = error.faults
-    option = {"dataset.split": "part", "dataset.sheet": "sheet"}.get(first.place)
-    if option is None:
-        return error
-    command = f"karat import csv {quote(str(path))} --set {option}=NAME"
-    message = f"{first.message}. `{command}` reads it; score the run that it makes"
-    return BadDataset(error.path, [Fault(place="file", message=message)])
 
 
 def _listed(columns: str | Sequence[str] | None) -> list[str]:

@@ -69,7 +69,19 @@ def answers_in_results(
     options = _of_pairs(file, agents) or _compared(file, [*exact, *agents])
     if options:
         return options
-    weak = [path for path in weak if not _says_how_it_ended(file, path, agents)]
+    answered = [*agents, *file.named.get("answer", ())]
+    may_answer = []
+    for path in weak:
+        column = file.free[path]
+        shared = any(column.values & file.columns[other].values for other in answered)
+        judges = ended_in_words(column) and not shared
+        beside = joined(path) in BESIDE_ANSWER - {"code"}
+        if judges or beside or repeats_scores(column.example, file.columns):
+            continue
+
+        may_answer.append(path)
+
+    weak = may_answer
     part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])
     if not part_of_both and (not exact or "." in exact[0]):  # an object as golden answer
         exact = [path for path in file.strong("golden") if "." not in path] or exact[:1]
@@ -77,9 +89,8 @@ def answers_in_results(
     if "golden" in file.named:
         goldens = [{}]
     may_be_golden = not exact and "golden" not in file.named
-    weak = [path for path in weak if joined(path) not in BESIDE_ANSWER - {"code"}]
+
     agents = [path for path in agents if not repeats_scores(file.free[path].example, file.columns)]
-    weak = [path for path in weak if not repeats_scores(file.free[path].example, file.columns)]
     if "answer" in file.named:
         if may_be_golden and len(weak) == 1:
             return [{"golden": (weak[0],)}]
@@ -96,6 +107,7 @@ def answers_in_results(
         first, second = two
         if joined(first) not in BARE_ANSWER:
             first, second = second, first
+
         if joined(second) not in BARE_ANSWER:
             return [{"golden": (first,), "answer": (second,)}]
 
@@ -111,8 +123,9 @@ def answers_in_results(
 
     if not said:
         said = [(path,) for path in weak if joined(path) in _MADE]
-        if said and not file.strong("question"):
-            file.unsure = True  # also texts about other things are called `summary`
+        # also texts about other things are called `summary`
+        may_be_other = bool(said) and not file.strong("question")
+        file.unsure = file.unsure or may_be_other
 
     if said:
         for golden in goldens:
@@ -163,9 +176,13 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
     if single and not {*runs} & {*single}:
         alike = likewise_named(single)
         systems = {path: words_of(path) for path in alike}
-        if any(belongs_to(path, systems) is None for path in shapes.get("score", ())):
-            # a score of the row judges one of them
-            return [*options, {**options[0], "answer": tuple(alike)}] if alike else options
+        of_row = [path for path in shapes.get("score", ()) if belongs_to(path, systems) is None]
+        if of_row and not alike:
+            return options
+
+        if of_row:  # it judges one of them
+            together = {**options[0], "answer": tuple(alike)}
+            return [*options, together]
 
     if not alike or not single:
         return options
@@ -182,8 +199,12 @@ def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
             pairs.append(column.compares)
 
     named = {"golden", "answer"} & {*file.named}
-    if known or named or not pairs or not {*pairs[0]} <= {*file.free}:
+    if known or named or not pairs:
         return []
+
+    if not {*pairs[0]} <= {*file.free}:
+        return []
+
     file.unsure = True
     first, second = pairs[0]
     options: list[Taken] = []
@@ -207,8 +228,15 @@ def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
         return options
     for golden, answer in file.pairs:
         pair: Taken = {"golden": (golden,), "answer": (answer,)}
-        if all(file.named.get(role, paths) == paths for role, paths in pair.items()):
-            options.append({role: paths for role, paths in pair.items() if role not in file.named})
+        unnamed: Taken = {}
+        fits = True
+        for role, paths in pair.items():
+            fits = fits and file.named.get(role, paths) == paths
+            if role not in file.named:
+                unnamed[role] = paths
+
+        if fits:
+            options.append(unnamed)
 
     paired = {answer for _, answer in file.pairs}
     if not {"golden", "answer"} & {*file.named}:
@@ -217,14 +245,6 @@ def _of_pairs(file: Candidates, agents: Sequence[str]) -> list[Taken]:
                 options.append({"answer": (path,)})
 
     return options
-
-
-def _says_how_it_ended(file: Candidates, path: str, agents: Sequence[str]) -> bool:
-    """Whether a column holds words for outcomes, which no answer has: it judges."""
-    column = file.free[path]
-    answered = [*agents, *file.named.get("answer", ())]
-    shared = any(column.values & file.columns[other].values for other in answered)
-    return ended_in_words(column) and not shared
 
 
 def _paired_parts(file: Candidates) -> list[Taken]:
@@ -260,9 +280,11 @@ def _without_answer(
     of_others = {*chain.from_iterable(shapes.values())}
     if shapes.get("messages"):
         return goldens
+
     others = [path for path in file.free if path not in of_others]
     may_answer = roles_of(*others) & {"golden"}
-    if len(others) == 1 and may_answer and file.holds_answer(others[0]) and shapes.get("id"):
+    only_one = len(others) == 1 and shapes.get("id")
+    if only_one and may_answer and file.holds_answer(others[0]):
         file.unsure = others[0] in exact or joined(others[0]) in _ASKED_ALONE
         return [{"answer": (others[0],)}]
 
@@ -324,10 +346,13 @@ def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[st
         both: Taken = {"answer": paths}
         if twin is not None:
             both = {"golden": (twin,), "answer": paths}
-        if twin is not None and len(said) == 1 and joined(paths[0]) == "actual":
-            options.append({"golden": paths, "answer": (twin,)})  # what is right, or what was done
-        if twin is not None and len(said) == 1 and "raw" in words_of(last_part(paths[0])):
-            options.append({"answer": (twin,)})  # it may be read from the raw answer
+        if twin is not None and len(said) == 1:
+            if joined(paths[0]) == "actual":  # what is right, or what was done
+                options.append({"golden": paths, "answer": (twin,)})
+
+            if "raw" in words_of(last_part(paths[0])):  # it may be read from the raw answer
+                options.append({"answer": (twin,)})
+
         options.append(both)
 
     return options if any("golden" in option for option in options) else []
@@ -338,9 +363,10 @@ def _are_labels(file: Candidates, paths: Sequence[str], others: Sequence[str]) -
     for path in paths:
         column = file.free[path]
         named = _CLASSES & {*words_of(last_part(path))}
-        few = _OFTEN * len(column.values) <= column.filled and column.mean_length <= _LABEL_LENGTH
+        repeated = _OFTEN * len(column.values) <= column.filled
+        short = column.mean_length <= _LABEL_LENGTH
         shared = any(file.free[other].values & column.values for other in others)
-        if not named or not few or shared:
+        if not named or shared or not (repeated and short):
             return False
 
     return bool(paths)
@@ -364,26 +390,39 @@ def _said(
     others = {path for path in agents if file.holds_answer(path)} - {*systems}
     if systems and (not others or any(names_system(path) for path in systems)):
         return [tuple(systems)]
-    of_agent = [path for path in agents if not OF_JUDGES & {*words_of(last_part(path))}]
+    of_agent = []
+    for path in agents:
+        if not OF_JUDGES & {*words_of(last_part(path))}:
+            of_agent.append(path)
+
     if len(of_agent) == 1 and words_of(of_agent[0])[:1] == ("raw",):
         alike = likewise_named([*dict.fromkeys([*of_agent, *candidates])])
         if alike:
             return [(path,) for path in alike]
+
     parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
-    written = [path for path in weak if joined(path) in AGENTS_IN_RESULTS]
-    written = [path for path in written if file.free[path].mean_length > _LABEL_LENGTH]
+    named = [path for path in weak if joined(path) in AGENTS_IN_RESULTS]
+    written = []
+    for path in named:
+        if file.free[path].mean_length > _LABEL_LENGTH:
+            written.append(path)
+
     if written and not goldens and _are_labels(file, of_agent, weak):
         return [(path,) for path in written]  # somebody's classes of what was written
     if of_agent:
         return [(path,) for path in parsed or of_agent]
-    said: list[tuple[str, ...]] = [(path,) for path in weak if joined(path) in AGENTS_IN_RESULTS]
+    said: list[tuple[str, ...]] = [(path,) for path in named]
     if not said:
         ends = {path: words_of(last_part(path)) for path in weak}
         said = [(path,) for path, words in ends.items() if words[-1] in AGENTS_IN_RESULTS]
 
     # rows have ids of questions, but no questions
-    joins = not file.strong("question") and any(joined(path) in _IDS for path in file.columns)
-    given = [path for path in file.free if words_of(path)[-1:] == ("text",)]  # `seed_text`
+    has_ids = any(joined(path) in _IDS for path in file.columns)
+    joins = has_ids and not file.strong("question")
+    given = []
+    for path in file.free:
+        if words_of(path)[-1:] == ("text",):  # `seed_text`
+            given.append(path)
     if not said and (joins or (file.of_a_run and len(given) > 1)):
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:

@@ -54,7 +54,9 @@ class CsvCells:
     """The cells of each line of a CSV file that is not empty, with the number of its first line."""
 
     def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
-        self.data, self.encoding, self.delimiter = data, encoding, delimiter
+        self.data = data
+        self.encoding = encoding
+        self.delimiter = delimiter
         self._spaced = _SPACED.search(data) is not None
         self.begins = 1  # the line on which the row that could not be read begins
 
@@ -160,8 +162,12 @@ class CsvRows:
         """`lines`: on which rows begin. `unfit`: those of rows that are left out. `may_be_short`:
         whether some lack their last cells. `notes`: what was not plain about the file.
         """
-        self._cells, self.header, self.count, self.notes = cells, header, count, notes
-        self._lines, self._unfit = lines, unfit
+        self.header = header
+        self.count = count
+        self.notes = notes
+        self._cells = cells
+        self._lines = lines
+        self._unfit = unfit
         self._may_be_short = may_be_short
         self._kept: Sequence[Batch] | None = None
 
@@ -185,10 +191,12 @@ class CsvRows:
                 bisect_left(numbers, self._lines.start),
                 bisect_left(numbers, self._lines.stop),
             )
-            lines, rows = numbers[there], table[there]
+            lines = numbers[there]
+            rows = table[there]
             if not self._unfit.isdisjoint(lines):
                 fit = [line not in self._unfit for line in lines]
-                lines, rows = [*compress(lines, fit)], [*compress(rows, fit)]
+                lines = [*compress(lines, fit)]
+                rows = [*compress(rows, fit)]
 
             if lines:
                 if self._may_be_short:
@@ -219,10 +227,13 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     """
     if b"\0" in data:
         raise bad(path, "file", NO_TEXT)
+
     name = rows.sha256, delimiter
     known = _sound.get(name)
     if known is not None and rows.most is None:
-        rows.rows, rows.columns, rows.count = known, known.header, known.count
+        rows.rows = known
+        rows.columns = known.header
+        rows.count = known.count
         rows.notes += known.notes
         return
 
@@ -232,8 +243,10 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     lines = [begin.readline().decode(encoding) for _ in range(_MANY_LINES)]
     found = delimiter_of(lines[0])
     counts = {line.count(found) for line in lines if line.strip()}
-    if delimiter == "," or (counts != {0} and len(counts) == 1 and delimiter not in lines[0]):
+    in_each = len(counts) == 1 and counts != {0}
+    if delimiter == "," or (in_each and delimiter not in lines[0]):
         delimiter = found
+
     csv.field_size_limit(LONGEST_LINE)
     cells = CsvCells(data, encoding, delimiter)
     scan = _Scan(rows)
@@ -299,7 +312,8 @@ class _Scan:
         sizes = [*map(len, cells)]
         blank = [""] * width
         again = self.header in cells or blank in cells
-        if lines and rows.most is None and not again and sizes.count(width) == len(sizes):
+        even = sizes.count(width) == len(sizes)
+        if lines and rows.most is None and even and not again:
             rows.count += len(sizes)  # as nearly always
             self.first_line = self.first_line or lines[0]
             self.last_line = lines[-1]
@@ -364,7 +378,11 @@ class _Scan:
         above = titles(table[start:])
         start += len(above)
         self._rows.notes += above_the_header(above)
-        following = table[start + 1] if len(table) > start + 1 else []
+
+        following: list[str] = []
+        if len(table) > start + 1:
+            following = table[start + 1]
+
         if are_data(table[start], following):
             self.header = numbered_header(self._rows, start + 1, len(table[start]))
             return start
@@ -407,7 +425,8 @@ def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
         elif text.count(" ") > 3:
             long += 1
         elif place < len(following) and _DIGITS.search(text):
-            like += _DIGITS.sub("0", text) == _DIGITS.sub("0", following[place].strip())
+            below = following[place].strip()
+            like += _DIGITS.sub("0", text) == _DIGITS.sub("0", below)
 
     if long and like:
         return 2 * (long + like) > len(cells)
@@ -426,10 +445,14 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
             if cell is not None and cell != "":
                 filled.append(cell)
 
-        of_header = [str(cell).strip() for cell in cells[1:]] == [*map(str, following[1:])]
-        comment = str(cells[0]).startswith("#") and (len(filled) == 1 or of_header)
-        if not comment and (len(cells) < 3 or len(filled) > 1):
+        under = [*map(str, following[1:])]
+        of_header = [str(cell).strip() for cell in cells[1:]] == under
+        marked = str(cells[0]).startswith("#")
+        comment = marked and (len(filled) == 1 or of_header)
+        is_title = len(cells) > 2 and len(filled) < 2
+        if not comment and not is_title:
             return found
+
         found.append(cells)
 
     return []
@@ -443,7 +466,10 @@ def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
             if cell:
                 texts.append(str(cell))
 
-    return [f"left out above the header: {some_of(texts)}"] if texts else []
+    if not texts:
+        return []
+
+    return [f"left out above the header: {some_of(texts)}"]
 
 
 def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:

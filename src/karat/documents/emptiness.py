@@ -81,7 +81,11 @@ def unanswerable_values(name: str) -> frozenset[str]:
     """
     if joined(name) in _HAS_NONE:
         return _YES
-    return _NO if joined(name) in _HAS_AN_ANSWER else frozenset()
+
+    if joined(name) in _HAS_AN_ANSWER:
+        return _NO
+
+    return frozenset()
 
 
 def in_use(rows: Rows) -> Rows:
@@ -93,7 +97,8 @@ def in_use(rows: Rows) -> Rows:
     for name in names:
         if joined(name) not in _IN_USE | _OUT_OF_USE:
             continue
-        kept, left = rows.emptied(), 0
+        left = 0
+        kept = rows.emptied()
         unwanted = _NO if joined(name) in _IN_USE else _YES
         for number, row in rows.rows:
             if str(row.get(name)).strip().casefold() in unwanted:
@@ -119,8 +124,10 @@ def _shared_value(empty: list[Row], filled: list[Row]) -> str:
             continue
         texts = [str(value) for value in values]
         inside = Counter(texts[: len(empty)])
-        apart = not {*inside} & {*texts[len(empty) :]}
-        if apart and len({*texts}) <= _FEW_VALUES and 2 * len({*texts}) <= len(texts):
+        outside = {*texts[len(empty) :]}
+        different = len({*texts})
+        few = different <= _FEW_VALUES and 2 * different <= len(texts)
+        if few and outside.isdisjoint(inside):
             found[name] = inside
 
     if not found:
@@ -137,7 +144,9 @@ def _held_instead(empty: list[Row], filled: list[Row]) -> str:
     """The columns that hold something in these rows alone."""
     counts: Counter[str] = Counter()
     for row in empty:
-        counts.update(name for name, value in row.items() if not is_empty(value))
+        for name, value in row.items():
+            if not is_empty(value):
+                counts[name] += 1
 
     for row in filled:
         for name, value in row.items():

@@ -92,7 +92,8 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
     for batch in table:
         sizes.update(map(hash, batch.keys(columns)))
 
-    ((size, number),) = Counter(sizes.values()).most_common(1) or [(0, 0)]
+    most_common = Counter(sizes.values()).most_common(1)
+    ((size, number),) = most_common or [(0, 0)]
     if len(sizes) == 1 or size < 2 or number < _NEARLY_ALL * len(sizes):
         return None
     whole = next(code for code, rows_of_group in sizes.items() if rows_of_group == size)
@@ -134,9 +135,13 @@ def parting(table: Table, columns: Sequence[str], *, used: Collection[str]) -> l
     found = []
     for column in table.columns:
         is_id = "id" in roles_of(column)
-        may_name = is_id or (may_be_factor(column) and not is_measure(words_of(column)))
-        if not may_name or is_score_name(column) or column in {*columns, *used}:
+        may_part = may_be_factor(column) and not is_measure(words_of(column))
+        if not is_id and not may_part:
             continue
+
+        if is_score_name(column) or column in {*columns, *used}:
+            continue
+
         values, whole = Tally(), Tally()
         for batch in table:
             values.update(filter(None, batch.texts(column)))

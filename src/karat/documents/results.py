@@ -246,10 +246,14 @@ def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str,
             continue
         pairs = set()
         for row in rows:
-            pairs.add((text_of(cell(row, number)), text_of(cell(row, text))))
+            code = text_of(cell(row, number))
+            word = text_of(cell(row, text))
+            pairs.add((code, word))
 
-        if 1 < len(pairs) == len({pair[0] for pair in pairs}) <= _FEW_CODES:
-            found.append((number, text, ", ".join(map(" ".join, sorted(pairs)))))
+        codes = {code for code, _ in pairs}
+        if 1 < len(pairs) == len(codes) <= _FEW_CODES:
+            listed = ", ".join(map(" ".join, sorted(pairs)))
+            found.append((number, text, listed))
 
     return found
 
@@ -260,14 +264,18 @@ def in_words(rows: Sequence[Row], codes: str, named: str) -> str | None:
     """
     pairs = Counter[tuple[str, str]]()
     for row in rows:
-        code, word = text_of(cell(row, codes)), text_of(cell(row, named))
+        code = text_of(cell(row, codes))
+        word = text_of(cell(row, named))
         if code and word:
             pairs[code, word] += 1
 
-    first, second = {code for code, _ in pairs}, {word for _, word in pairs}
+    first = {code for code, _ in pairs}
+    second = {word for _, word in pairs}
     alone = len(first) == len(second) == len(pairs) and not first & second
-    if not alone or not 1 < len(pairs) <= _FEW_CODES or min(pairs.values()) < 2:
+    few = 1 < len(pairs) <= _FEW_CODES
+    if not alone or not few or min(pairs.values()) < 2:
         return None
+
     return ", ".join(f"{code} {word}" for code, word in sorted(pairs))
 
 
@@ -333,7 +341,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             continue
         depth = str(without_point(path).count("."))
         for at, word in enumerate(words):
-            last, first = at == len(words) - 1, at == 0
+            last = at == len(words) - 1
+            first = at == 0
             ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
             name = words[:at] + words[at + 1 :]
             counts = first and columns[path].is_numeric and word not in _PREDICTED
@@ -347,9 +356,11 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         held = "".join(words_of(last_part(parent))) in _HOLDERS and columns[path].is_text
         if held and len(last_name) > 1 and not {*own} <= _FORMS | SAID:
             families.setdefault((depth, parent), {})[path] = own
+
         numbered = len(words) == 2 and repeats(words[0]) and words[1].isdecimal()
         if numbered and columns[path].is_text:
             families.setdefault((depth, words[0]), {})[path] = words
+
         named = words[0] in _SYSTEMS or words[-1] in _SYSTEMS or words in _CHANGE
         if named and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
@@ -362,13 +373,16 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
     ):
         family = _without_copies(columns, found)
         different = len({*family.values()}) == len(family) > 1
-        if kind.startswith("first") and head in _PREDICTED and not _answer_alike(columns, family):
+        predicted = kind.startswith("first") and head in _PREDICTED
+        if predicted and not _answer_alike(columns, family):
             continue
+
         generic = all({*words} <= _GENERIC for words in family.values())
         deeper = bool(best) and _depth(family) > _depth(best)
         # `gpt_answer` and `bert_answer` before `gpt_flipped` and `gpt_perturbed`
         says_less = bool(best) and not head
-        if different and not generic and not deeper and not says_less and len(family) > len(best):
+        worse = generic or deeper or says_less
+        if different and not worse and len(family) > len(best):
             best = family
 
     return best
@@ -415,7 +429,8 @@ def _without_copies(
                 others |= columns[other].values
 
         own = columns[path]
-        if len(kept) > 2 and own.mean_length > _LONG and own.values and own.values <= others:
+        copied = bool(own.values) and own.values <= others
+        if copied and len(kept) > 2 and own.mean_length > _LONG:
             del kept[path]
 
     return kept
@@ -504,8 +519,9 @@ def numbered_runs(paths: Iterable[str]) -> dict[str, tuple[str, str]]:
         match = _RUN_OF_A_SYSTEM.fullmatch(path)
         if match is None:
             return {}
-        found[path] = match["system"], match["run"]
-        runs.setdefault(match["system"], []).append(int(match["run"]))
+        system, run = match.group("system", "run")
+        found[path] = system, run
+        runs.setdefault(system, []).append(int(run))
 
     several = 0
     first = min((min(numbers) for numbers in runs.values()), default=2)
@@ -656,8 +672,13 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
         if "model" in roles_of("_".join(rest)):
             found[answer] = column
 
-    if len(found) < len(names) or len({columns[path].example for path in found.values()}) == 1:
-        return {}  # not each has one, or it is the same model's
+    if len(found) < len(names):
+        return {}
+
+    models = {columns[path].example for path in found.values()}
+    if len(models) == 1:
+        return {}
+
     return found
 
 

@@ -174,7 +174,13 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
 
     classes = []
     if second == "answer" and file.of_a_run and not {"answer"} & {*reading.roles, *file.named}:
-        classes = [path for path in file.free if _is_class(file.free[path])]
+        for path, column in file.free.items():
+            repeated = 1 < len(column.values) < column.filled and column.texts == column.filled
+            few = len(column.values) <= SHOWN
+            short = not any(" " in value.strip() for value in column.values)
+            if repeated and few and short and not meanings(column.path):
+                classes.append(path)
+
     for path in classes if len(classes) == 1 else ():  # of predictions, before any sentence
         if not texts["question"] and not reading.roles.get("score"):
             changes.insert(0, {"answer": (path,)})
@@ -200,13 +206,6 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
     return others
 
 
-def _is_class(column: Column) -> bool:
-    """Whether cells hold one of a few words, and no name says what else they are."""
-    repeated = 1 < len(column.values) < column.filled and column.texts == column.filled
-    short = not any(" " in value.strip() for value in column.values)
-    return repeated and short and len(column.values) <= SHOWN and not meanings(column.path)
-
-
 def _reading(
     file: Candidates,
     shapes: Roles,
@@ -217,8 +216,11 @@ def _reading(
     roles: Taken = {}
     named = {**file.named, "score": shapes.get("score", ())}  # the named ones are among them
     for role, paths in {**shapes, **question, **golden, **named}.items():
+        kept = paths
         decided = role in question or role in golden or role in file.named
-        kept = paths if decided else tuple(path for path in paths if path not in chosen)
+        if not decided:
+            kept = tuple(path for path in paths if path not in chosen)
+
         if kept or role in golden:
             roles[role] = kept  # none: decided that no column has the role
 
@@ -230,22 +232,28 @@ def _reading(
         said.append(roles.get(role, ()))
 
     flat = [*chain.from_iterable(said)]
-    if chosen & {*shapes.get("choices", ())} - {*file.named.get("question", ())}:
+    named_questions = {*file.named.get("question", ())}
+    if chosen & {*shapes.get("choices", ())} - named_questions:
         return None
+
     chats = set()
     for path in roles.get("golden", ()):
         if file.columns[path].messages:
             chats.add(path)
 
-    if chats - {*roles.get("question", ()), *file.named.get("golden", ())}:
+    asked = {*roles.get("question", ())}
+    if chats - asked - {*file.named.get("golden", ())}:
         return None  # a reply is golden for what comes before it
-    if len(flat) != len({*flat}) + len(chats & {*roles.get("question", ())}):
+
+    if len(flat) != len({*flat}) + len(chats & asked):
         return None
+
     taken = {*chain.from_iterable(roles.values())}
     holders = {""}  # the row itself, and objects of which a part is used
     for path in taken:
         parts = path.split(".")
-        holders |= {".".join(parts[:end]) for end in range(1, len(parts))}
+        for end in range(1, len(parts)):
+            holders.add(".".join(parts[:end]))
 
     unused = []
     for path, column in file.columns.items():

@@ -36,11 +36,15 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if not isinstance(document, Mapping):
         return {}
     rows = _chats_in_branches(document)
-    rows = rows or _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
-    rows = rows or _rows_under_names(document) or _best_by_id(document)
+    rows = rows or _rows_by_id(document)
+    rows = rows or _chats_by_id(document)
+    rows = rows or _retrieval(document)
+    rows = rows or _rows_under_names(document)
+    rows = rows or _best_by_id(document)
     rows = rows or _answers_by_id(document)
     if rows:
         return {"": rows}
+
     found: dict[str, list[Any]] = {}
     _collect(document, "", found, depth=1)
     if len(found) > 1 and _is_a_chat(found):
@@ -100,9 +104,10 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
             judged += is_score_name(key) or key.casefold().endswith("id")
 
         said = _speaks(rows)
-        answered = (
-            results and said >= _ASKS and any(Meaning("answer") in meanings(k) for k in first)
-        )
+        answered = False
+        if results and said >= _ASKS:
+            answered = any(Meaning("answer") in meanings(key) for key in first)
+
         scored[name] = answered, said, judged
 
     most = max(scored.values(), default=(False, 0, 0))
@@ -118,10 +123,16 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     are the ids.
     """
     firsts = [set(tables[name][0]) for name in names]
-    shared, all_of_them = set.intersection(*firsts), set.union(*firsts)
-    parts = [re.split(r"\.(?!\d)", name) for name in names]  # `gpt-4.1` is one part
-    if 2 * len(shared) <= len(all_of_them) or len({len(part) for part in parts}) > 1:
+    shared = set.intersection(*firsts)
+    all_of_them = set.union(*firsts)
+    if 2 * len(shared) <= len(all_of_them):
         return []
+
+    parts = [re.split(r"\.(?!\d)", name) for name in names]  # `gpt-4.1` is one part
+    lengths = {len(part) for part in parts}
+    if len(lengths) > 1:
+        return []
+
     differ = []
     for at in range(len(parts[0])):
         if len({part[at] for part in parts}) > 1:
@@ -132,10 +143,15 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     systems = [part[differ[0]] for part in parts]
     if {system.casefold() for system in systems} & SPLITS:
         return []
-    said = _speaks(tables[names[0]])
-    ids = _ids_of(tables[names[0]])
-    same_ids = bool(ids) and all(2 * len(ids & _ids_of(tables[name])) >= len(ids) for name in names)
-    by_question = same_ids and said < _ASKS and _are_questions(systems, tables[names[0]])
+    first = tables[names[0]]
+    said = _speaks(first)
+    ids = _ids_of(first)
+    same_ids = bool(ids)
+    for name in names:
+        common = ids & _ids_of(tables[name])
+        same_ids = same_ids and 2 * len(common) >= len(ids)
+
+    by_question = same_ids and said < _ASKS and _are_questions(systems, first)
     answered = same_ids and said > 1
     if said < _ASKS and not (answered or by_question):
         return []
@@ -510,10 +526,14 @@ def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     names, cells = document.get("columns"), document.get("data") or document.get("rows")
     if not isinstance(names, list) or not isinstance(cells, list):
         return []
+
     if not all(isinstance(name, str) for name in names):
         return []
-    if not all(isinstance(row, list) and len(row) == len(names) for row in cells):
-        return []
+
+    for row in cells:
+        if not isinstance(row, list) or len(row) != len(names):
+            return []
+
     return [dict(zip(names, row, strict=True)) for row in cells]
 
 
@@ -553,7 +573,13 @@ def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
                 return []
             rows.append({_ID_OF_A_CHAT: name, **entry})
 
-    words = {word for key in rows[0] for word in words_of(key)} if rows else set()
+    if not rows:
+        return []
+
+    words = set()
+    for key in rows[0]:
+        words |= {*words_of(key)}
+
     is_said = words & {"time", "timestamp", "date"} and words & {"message", "text", "content"}
     alike = all(len(row.keys() & rows[0].keys()) > 2 for row in rows)
     return rows if is_said and alike else []
@@ -593,7 +619,10 @@ def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
     chat = _chat_at(value)
     if chat is not None:
-        key = "id" if "id" not in chat else "key"
+        key = "id"
+        if key in chat:
+            key = "key"
+
         return [{key: name, **chat}]
 
     found: list[dict[str, Any]] = []
@@ -680,7 +709,8 @@ def _is_pair(turn: object) -> bool:
 def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The questions of a retrieval set, each with the ids and the texts of its documents."""
     asked = document.get("queries") or document.get("questions")
-    corpus, relevant = document.get("corpus"), document.get("relevant_docs")
+    corpus = document.get("corpus")
+    relevant = document.get("relevant_docs")
     parts = (asked, corpus, relevant)
     if not all(isinstance(part, Mapping) for part in parts):
         return []
@@ -691,7 +721,13 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for name, question in asked.items():
         ids = relevant.get(name) or ()
         texts = [corpus[document] for document in ids if document in corpus]
-        rows.append({"id": name, "question": question, "relevant_docs": [*ids], "context": texts})
+        row = {
+            "id": name,
+            "question": question,
+            "relevant_docs": [*ids],
+            "context": texts,
+        }
+        rows.append(row)
 
     return rows
 
@@ -708,8 +744,11 @@ def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         if isinstance(value, Mapping):
             objects[key] = value
 
-    if lists and len({len(value) for value in lists.values()}) == 1:
-        return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
+    lengths = {len(value) for value in lists.values()}
+    if len(lengths) == 1:
+        cells = zip(*lists.values(), strict=True)
+        return [dict(zip(lists, row, strict=True)) for row in cells]
+
     keys = [tuple(value) for value in objects.values()]
     if len(keys) < 2 or len(set(keys)) > 1:
         return []

@@ -76,10 +76,9 @@ def answers_in_results(
         shared = any(column.values & file.columns[other].values for other in answered)
         judges = ended_in_words(column) and not shared
         beside = joined(path) in BESIDE_ANSWER - {"code"}
-        if judges or beside or repeats_scores(column.example, file.columns):
-            continue
-
-        may_answer.append(path)
+        judges = judges or repeats_scores(column.example, file.columns)
+        if not judges and not beside:
+            may_answer.append(path)
 
     weak = may_answer
     part_of_both = bool(exact and agents) and last_part(exact[0]) == last_part(agents[0])

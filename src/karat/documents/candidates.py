@@ -99,7 +99,9 @@ class Candidates:
         named: Taken,
         needs_golden: bool,
     ) -> None:
-        self.columns, self.door, self.named = columns, door, named
+        self.columns = columns
+        self.door = door
+        self.named = named
         self.needs_golden = needs_golden
         self.unsure = False  # whether no name speaks of a role, so that nothing is certain
         self.pairs: list[tuple[str, str]] = []  # what is right and what was done, of several
@@ -252,6 +254,7 @@ class Candidates:
                 others.add(path)
 
         others -= {path for rest in both for path in (right[rest], done[rest])}
+
         # what was read from an answer in words is the answer to compare
         read = [rest for rest in both if words_of(done[rest])[0] in _READ]
         if len(both) == 1 and (not others or read):
@@ -316,9 +319,9 @@ class Candidates:
 
             if path == "description" and not column.is_constant:
                 kinds -= {"metadata"}
-            deep = path.count(".") > 1 or (
-                "." in path and not meanings(path) and not meanings(path.rpartition(".")[0])
-            )
+            above = path.rpartition(".")[0]
+            unknown = above and not meanings(path) and not meanings(above)
+            deep = unknown or path.count(".") > 1
             lists = 2 * column.lists > column.filled and not column.messages
             example = column.example
             texts = isinstance(example, list) and all(isinstance(part, str) for part in example)
@@ -329,7 +332,10 @@ class Candidates:
                 continue
             if path in FOUND_IN or (self.door == "results" and names_persons(path)):
                 continue
-            if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
+
+            long = lists or column.mean_length > 3
+            of_other_kind = kinds & {*roles}
+            if said and long and not of_other_kind and not deep:
                 found.append(path)
 
         return sorted(found, key=lambda path: -self.free[path].mean_length)[:12]

@@ -150,8 +150,12 @@ def _labels(seen: Seen) -> Iterator[str]:
         return
     (golden, *_) = seen.all("golden")
     different = {*map(str.casefold, texts)}
-    if 2 * golden.lists > golden.filled or _matching(_LETTER, texts) >= _MOST * len(texts):
+    if 2 * golden.lists > golden.filled:
         return
+
+    if _matching(_LETTER, texts) >= _MOST * len(texts):
+        return
+
     answers: set[str] = set()
     for column in seen.all("answer"):
         answers |= {*map(str.casefold, seen.texts(column.path))}
@@ -162,15 +166,21 @@ def _labels(seen: Seen) -> Iterator[str]:
         worded += len(text.split()) > 2 or (len(text) > 5 and not text.isascii())
 
     in_words = not asked or worded > _MANY * len(asked)
-    if 2 * len(different & answers) >= len(different) or not in_words:
+    answered = different & answers
+    if 2 * len(answered) >= len(different) or not in_words:
         return  # agents answer with these
+
     coded = _matching(_CODE, texts) - golden.numbers
     polar = different <= {"yes", "no"} and 2 * _matching(_ASKING, asked) > len(asked)
     short = all(len(text) <= _SHORT and len(text.split()) <= 4 for text in texts)
-    few = short and 3 * len(different) <= len(texts) and 2 * golden.numbers < len(texts)
-    named = {*words_of(last_part(golden.path))} & _LABELLED and short and not golden.numbers
+    repeated = 3 * len(different) <= len(texts)
+    few = short and repeated and 2 * golden.numbers < len(texts)
+
+    words = {*words_of(last_part(golden.path))}
+    named = words & _LABELLED and short and not golden.numbers
     judged = different <= {*VERDICTS}
-    if not polar and (few or judged or named or coded >= _MOST * len(texts)):
+    codes = coded >= _MOST * len(texts)
+    if not polar and (few or judged or named or codes):
         shown = some_of([*dict.fromkeys(excerpt(text, _SHOWN) for text in texts)], most=2)
         yield (
             f"the golden answers in '{golden.path}' are labels ({len(different)} different in "
@@ -338,7 +348,8 @@ def _equals(seen: Seen) -> Iterator[str]:
             continue
         same = sum(one == other for one, other in pairs)
         words = sum(len(one) for one, _ in pairs) > _SHORT * len(pairs)
-        if same >= _MOST * len(pairs) and (words or same == len(pairs) >= 4 * _FEWEST):
+        all_same = same == len(pairs) >= 4 * _FEWEST
+        if same >= _MOST * len(pairs) and (words or all_same):
             yield f"'{first}' and '{second}' say the same in {same} of {len(pairs)} rows"
 
 

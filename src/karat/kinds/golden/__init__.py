@@ -120,7 +120,8 @@ class Golden(Kind):
         needs_answers: bool = True,
         criteria_suffice: bool = True,
     ) -> None:
-        self._options, self._needs_answers = options, needs_answers
+        self._options = options
+        self._needs_answers = needs_answers
         self._criteria_suffice = criteria_suffice
         self._notes: list[str] = []  # what was taken of the file that no option names
         self._understood: Understood | None = None
@@ -262,12 +263,17 @@ class Golden(Kind):
             return faults
         roles = self._reader.reading.roles
         for path in [*roles.get("question", ())[:1], *roles.get("golden", ())[:1]]:
-            empty = [fault for fault in faults if fault.message == EMPTY.format(path)]
-            said = emptiness(self._reader.rows, path) if len(empty) > 1 else None
+            lacking = EMPTY.format(path)
+            empty = [fault for fault in faults if fault.message == lacking]
+            if len(empty) < 2:
+                continue
+
+            said = emptiness(self._reader.rows, path)
             if said is not None:
                 message = f"{said}; fill it in, or leave these rows out"
                 whole = Fault(place=empty[0].place, message=message)
-                faults = [whole, *(fault for fault in faults if fault not in empty)]
+                others = [fault for fault in faults if fault not in empty]
+                faults = [whole, *others]
 
         return faults
 
@@ -288,13 +294,15 @@ class Golden(Kind):
 
         if not all(fault.place in places for fault in lacking):
             return faults
+        count = plural(len(lacking), self._reader.rows.unit)
+        listed = some_of([fault.place for fault in lacking])
         message = (
-            f"'{golden}' is empty in {plural(len(lacking), self._reader.rows.unit)} that '{mark}' "
-            f"marks as having no answer ({some_of([fault.place for fault in lacking])}): it is "
-            "right to decline there, so write `empty: declines` below `dataset`"
+            f"'{golden}' is empty in {count} that '{mark}' marks as having no answer ({listed}): "
+            "it is right to decline there, so write `empty: declines` below `dataset`"
         )
         meant = Fault(place="dataset.empty", message=message)
-        return [meant, *(fault for fault in faults if fault not in lacking)]
+        others = [fault for fault in faults if fault not in lacking]
+        return [meant, *others]
 
     def _lacking_golden(self, faults: Sequence[Fault]) -> list[Fault]:
         """The faults of rows without a golden answer, whether or not they have its key."""
@@ -385,10 +393,13 @@ class Golden(Kind):
         found = self._setup(path)
         if found is None:
             rows = read_rows(path, section=options.split, sheet=options.sheet, most=self._most)
+            if not rows.unread:
+                return rows
+
             # samples may be made of several rows, or as all rows say
-            if rows.unread and (
-                forms.known(rows) or laid_out(rows, options.named_columns()) is not rows
-            ):
+            needs_all = forms.known(rows)
+            needs_all = needs_all or laid_out(rows, options.named_columns()) is not rows
+            if needs_all:
                 rows = read_rows(path, section=options.split, sheet=options.sheet)
 
             return rows
@@ -434,7 +445,10 @@ class Golden(Kind):
         if found is None:
             return None
         known = {*chain.from_iterable(found[1].rows)}
-        return found if named <= known else None
+        if not named <= known:
+            return None
+
+        return found
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[list[Numbered]]]:
         """Faults of the whole file; each question with its row's number, the sample or its

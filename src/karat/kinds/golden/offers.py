@@ -83,7 +83,8 @@ def undecided_fault(
             f"no; if several make one together, name them as a list: question: […, …]"
         )
 
-    listed = some_of([path for path in columns if "." not in path], most=12) or "none"
+    names = [path for path in columns if "." not in path]
+    listed = some_of(names, most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines.append(
         "  (a role takes a column, a path inside one, several as [a, b], or null; further roles: "
@@ -124,8 +125,10 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
         empty = columns[path].rows - columns[path].filled
         if 0 < 2 * empty < columns[path].rows and "." not in path:
             of = plural(columns[path].rows, "row")
-            declines = "; or `empty: declines`, if it is right to decline there"
-            remark = f"'{path}' is empty in {empty} of {of}{declines if path in golden else ''}"
+            remark = f"'{path}' is empty in {empty} of {of}"
+            if path in golden:
+                remark += "; or `empty: declines`, if it is right to decline there"
+
             lines.append(f"skip: unreadable  # {remark}")
 
     return lines

@@ -263,11 +263,14 @@ class RowReader:
         if len(undecided.readings) != 1 or no_questions(self._columns) is not None:
             return False
         roles = undecided.readings[0].roles
-        if {*roles} - {"question", "golden", "id"} or roles.get("golden") or unasked(self.rows):
+        others = {*roles} - {"question", "golden", "id"}
+        if others or roles.get("golden") or unasked(self.rows):
             return False
+
         (asked, *_) = roles["question"]
         if Meaning("question") not in meanings(asked):
             return False
+
         for path, column in self._columns.items():
             is_id = "id" in roles_of(path) and not column.repeats
             if not is_id and path not in roles["question"]:
@@ -334,7 +337,8 @@ class RowReader:
             fault = Fault(place=fault.place, message=f"{fault.message}\n  the file {other.message}")
         self.faults.append(fault)
         for reading in readings:
-            settings = {line.partition("  #")[0]: None for line in setting_lines(reading, columns)}
+            lines = setting_lines(reading, columns)
+            settings = dict.fromkeys(line.partition("  #")[0] for line in lines)
             self.readings += ("\n".join(settings),)
 
     def _offered(self, reading: Reading) -> Reading | None:
@@ -430,9 +434,13 @@ class RowReader:
 
         golden = self._golden
         for path, rows in marks.items():
-            lacking = golden is not None and any(is_empty(cell(row, golden)) for row in rows)
-            if lacking or len(rows) == len(self._first) or (golden is None and not self._criteria):
+            if golden is None and not self._criteria:
                 continue
+
+            lacking = golden is not None and any(is_empty(cell(row, golden)) for row in rows)
+            if lacking or len(rows) == len(self._first):
+                continue
+
             held = f"'{golden or self._criteria[0]}'"
             tools = ""
             if "tool" in self._types.values():
@@ -463,7 +471,10 @@ class RowReader:
                 roles[role] = [*paths] or None
 
         beginning = msgspec.structs.replace(
-            self.rows, rows=[*enumerate(self._first, start=1)], count=len(self._first), faults=[]
+            self.rows,
+            rows=[*enumerate(self._first, start=1)],
+            count=len(self._first),
+            faults=[],
         )
         options = self._options.model_copy(update={"roles": {**self._options.roles, **roles}})
         reader = RowReader(
@@ -476,7 +487,12 @@ class RowReader:
         )
         if reader.faults:  # they ask something else
             return 0
-        return sum(bool(wrong) for block in reader.samples() for _, _, wrong in block)
+        unread = 0
+        for block in reader.samples():
+            for _, _, wrong in block:
+                unread += bool(wrong)
+
+        return unread
 
     def samples(self) -> Iterator[list[Numbered]]:
         """A sample for each row, or what is wrong with it, in blocks."""
@@ -897,7 +913,9 @@ class RowReader:
                 unused.append(path)
 
         return Understood(
-            parts=tuple(parts), unused=tuple(dict.fromkeys(unused)), notes=tuple(self.rows.notes)
+            parts=tuple(parts),
+            unused=tuple(dict.fromkeys(unused)),
+            notes=tuple(self.rows.notes),
         )
 
 

@@ -66,7 +66,9 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if "answer" in file.named:
         agents = []
     if named is not None:
-        exact, weak = [], [path for path in weak if path not in named]
+        exact = []
+        weak = [path for path in weak if path not in named]
+
     if file.door == "results":
         return answers_in_results(file, exact, agents, weak, shapes)
     if named is not None:
@@ -79,8 +81,10 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         sure = not others and "criterion" not in shapes
         # examples of one question and its wanted reply, and no log
         logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
-        if sure and 10 * chats.single >= 9 * chats.messages and not logged:
+        examples = 10 * chats.single >= 9 * chats.messages
+        if sure and examples and not logged:
             return [{"golden": (path,)}]
+
         return [{"golden": (path,)}, *others, {}]
 
     options = _in_dataset(file, exact, agents, weak, shapes)

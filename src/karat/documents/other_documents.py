@@ -42,18 +42,21 @@ def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | 
             return f"{what}, and holds no questions"
 
     parts = document.values()
-    if not tables and len(parts) > 1 and all(map(_are_texts, parts)):
-        shared = set[str].intersection(*map(set, parts))
-        if all(2 * len(shared) > len(value) for value in parts):
-            return "holds the same texts in several languages or versions, and no questions"
+    if tables or len(parts) < 2:
+        return None
 
-    return None
+    for part in parts:
+        if not isinstance(part, Mapping) or not part:
+            return None
 
+        for key, text in part.items():
+            known = meanings(key)
+            asks = Meaning("question") in known or Meaning("golden") in known
+            if asks or not isinstance(text, str):
+                return None
 
-def _are_texts(value: object) -> bool:
-    """Whether a value is an object of texts by their names."""
-    if not isinstance(value, Mapping) or not value:
-        return False
-    if any(Meaning(role) in meanings(key) for key in value for role in ("question", "golden")):
-        return False
-    return all(isinstance(text, str) for text in value.values())
+    shared = set[str].intersection(*map(set, parts))
+    if any(2 * len(shared) <= len(part) for part in parts):
+        return None
+
+    return "holds the same texts in several languages or versions, and no questions"

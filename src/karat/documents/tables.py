@@ -184,9 +184,13 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
     for (asked, questions), (answered, results) in product(asking.items(), tables.items()):
         own = {*results[0]} - {*questions[0]}
         said = any(is_score_name(key) or _answers(key) for key in own)
-        columns = _joining(questions, results) if said and answered not in asking else None
+        if not said or answered in asking:
+            continue
+
+        columns = _joining(questions, results)
         if columns is None:
             continue
+
         left: set[str] = set()
         if _questions(results[0]):  # they need no other text for it
             left = {*_questions(questions[0])} - {*results[0]}
@@ -449,7 +453,11 @@ def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
 
     said = any(Meaning("golden", weak=True) in meanings(key) for key in found)
     judged = any(map(is_score_name, found))
-    return found if all(len(of) == 1 for of in lengths) and said and judged else []
+    parallel = all(len(of_entry) == 1 for of_entry in lengths)
+    if not parallel or not said or not judged:
+        return []
+
+    return found
 
 
 def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dict[str, Any]]:
@@ -463,7 +471,8 @@ def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dic
 
         cells = zip(*(entry[name] for name in lists), strict=True)
         for number, values in enumerate(cells, start=1):
-            row = {"condition": key, "item": number, **dict(zip(lists, values, strict=True))}
+            row = {"condition": key, "item": number}
+            row |= zip(lists, values, strict=True)
             rows.append({**row, **shared})
 
     return rows
@@ -672,9 +681,14 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     is called so, so that the object is one chat and what is said of it.
     """
     longest = max(tables, key=lambda name: len(tables[name]))
-    if "." in longest or not _holds_turns(longest) or not are_messages(tables[longest]):
+    turns = tables[longest]
+    if "." in longest or not _holds_turns(longest):
         return False
-    return {"user", "assistant"} <= {*map(whose, tables[longest])}
+
+    if not are_messages(turns):
+        return False
+
+    return {"user", "assistant"} <= {*map(whose, turns)}
 
 
 def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -684,11 +698,14 @@ def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
     chat = dict(document)
     if len(document) == 1:
         ((name, inside),) = document.items()
-        chat = {"id": name, **inside} if isinstance(inside, Mapping) else chat
+        if isinstance(inside, Mapping):
+            chat = {"id": name, **inside}
 
     for key, turns in chat.items():
-        listed = turns if _holds_turns(key) and isinstance(turns, list) else []
-        if listed and all(map(_is_pair, listed)):
+        if not _holds_turns(key) or not isinstance(turns, list):
+            continue
+
+        if turns and all(map(_is_pair, turns)):
             return chat
 
     return None
@@ -765,15 +782,19 @@ def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _is_one_row(document: Mapping[str, Any]) -> bool:
     """Whether an object is itself a row: it names a question in words, and something beside it."""
-    asks, answers = False, False
+    asks = False
+    answers = False
     for key, value in document.items():
         roles = sure_roles(key)
-        if "messages" in roles and isinstance(value, str) and len(document) > 1:
+        is_text = isinstance(value, str)
+        if "messages" in roles and is_text and len(document) > 1:
             return True
-        weak = roles_of(key)
-        asks = asks or ("question" in roles and isinstance(value, str))
-        answers = answers or (
-            bool(weak & {"golden", "answer", "criterion"}) and not isinstance(value, Mapping)
-        )
+
+        weak = roles_of(key) & {"golden", "answer", "criterion"}
+        if "question" in roles and is_text:
+            asks = True
+
+        if weak and not isinstance(value, Mapping):
+            answers = True
 
     return asks and answers

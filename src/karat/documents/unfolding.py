@@ -225,9 +225,13 @@ def are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
     counts = dict.fromkeys(columns, 0)
     for row in rows:
         filled = [name for name in columns if not is_empty(row.get(name))]
-        if len(filled) > 1 or any(isinstance(row[name], (list, Mapping)) for name in filled):
+        if len(filled) > 1:
             return False
+
         for name in filled:
+            if isinstance(row[name], (list, Mapping)):
+                return False
+
             counts[name] += 1
 
     return all(counts.values()) and 2 * sum(counts.values()) > len(rows)
@@ -404,8 +408,12 @@ def _metric_in(part: Mapping[str, Any]) -> tuple[str, str] | None:
     """The keys with the name of a metric and with its value."""
     name = next((key for key in _NAMES if isinstance(part.get(key), str)), None)
     value = next((key for key in _VALUES if score_in(part.get(key)) is not None), None)
-    if name is None or value is None or any(key in part for key in ("text", "content")):
+    if name is None or value is None:
         return None
+
+    if "text" in part or "content" in part:
+        return None
+
     return name, value
 
 
@@ -427,8 +435,12 @@ def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tupl
 
 def _are_answers(name: str, cells: Sequence[object]) -> bool:
     words = words_of(name)
-    if not words or words[-1] not in _SEVERAL or not all(_is_list(cell) for cell in cells):
+    if not words or words[-1] not in _SEVERAL:
         return False
+
+    if not all(map(_is_list, cells)):
+        return False
+
     parts = _entries_of(cells)
     if all(isinstance(part, str) for part in parts):
         labels = words[-1] == "predictions" and not any(" " in part for part in parts)
@@ -505,8 +517,10 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
             lists.append(name)
 
     for answer in lists:
-        if Meaning("answer") not in meanings(answer) and "".join(words_of(answer)) not in _TEXTS:
+        surely = Meaning("answer") in meanings(answer)
+        if not surely and "".join(words_of(answer)) not in _TEXTS:
             continue
+
         alike = []
         for name in lists:
             if all(len(row[name]) == len(row[answer]) for row in first):
@@ -538,12 +552,15 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
     for name in first[0]:
         cells = [row.get(name) for row in first]
         parts = _entries_of(cells)
+        if not parts or not all(map(_is_list, cells)):
+            continue
+
+        words = words_of(name)
+        of_one = not (SAID | _SEVERAL).isdisjoint(words) or is_gold(words)
         objects = all(isinstance(part, Mapping) and part for part in parts)
-        of_one = bool({*words_of(name)} & (SAID | _SEVERAL)) or is_gold(words_of(name))
-        if not parts or not all(map(_is_list, cells)) or not objects or of_one:
+        if of_one or not objects or are_messages(parts):
             continue
-        if are_messages(parts):
-            continue
+
         own = frozenset(parts[0])
         alike = (shared for shared in keys if 2 * len(shared & own) >= len(shared | own))
         keys.setdefault(next(alike, own), []).append(name)
@@ -553,7 +570,8 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
         named = roles_of(*names)
         answered = roles & {*_SAID, "score"} or shared & DECIDED
         others = named & {"context", "tools", "choices", "criterion"}
-        if len(names) > 1 and answered and not others and "condition" not in first[0]:
+        several = len(names) > 1 and "condition" not in first[0]
+        if several and answered and not others:
             return names
 
     return []
@@ -609,6 +627,7 @@ def _a_row_for_all_metrics(
         _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))
         if value is not None:
             about = _reasons_in(row)
-            whole["scores"][str(row[metric]).replace(".", "_")] = {"score": row[value], **about}
+            named = str(row[metric]).replace(".", "_")
+            whole["scores"][named] = {"score": row[value], **about}
 
     yield from merged.values()

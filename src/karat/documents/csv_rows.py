@@ -303,8 +303,14 @@ class _Scan:
         start = 0
         if not self.header:
             start = self._read_header(table)
-            if len(table) - start > 1:  # one short row may be a file that was cut off
-                self._leave_out_columns(table[start:])
+            ends = {*map(len, table[start:])}
+            alike = len(ends) == 1 and 1 < max(ends) < len(self.header)
+            if alike and len(table) - start > 1:  # one short row may be a file that was cut off
+                (width,) = ends
+                without = self.header[width:]
+                names = plural(len(without), "column")
+                rows.notes.append(f"{names} without a cell in any row: {some_of(without)}")
+                self.header = self.header[:width]
 
         lines = numbers[start:]
         cells = table[start:]
@@ -356,16 +362,6 @@ class _Scan:
         found = f"has {plural(size, 'cell')}, the header has {len(self.header)}"
         self._rows.fault(number, f"{found}; put text with commas in quotes")
         self.unfit.append(number)
-
-    def _leave_out_columns(self, table: Sequence[list[str]]) -> None:
-        """Leaves the last columns out if every row ends before them; says so."""
-        sizes = {*map(len, table)}
-        if len(sizes) == 1 and 1 < max(sizes) < len(self.header):
-            (width,) = sizes
-            without = self.header[width:]
-            names = plural(len(without), "column")
-            self._rows.notes.append(f"{names} without a cell in any row: {some_of(without)}")
-            self.header = self.header[:width]
 
     def _read_header(self, table: Sequence[list[str]]) -> int:
         """Finds the names of the columns. Returns how many lines it takes."""

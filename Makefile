@@ -15,7 +15,7 @@ BIN = .venv/bin
 # that what they share is made once; if it dies, that ends the run, which else may never end (pytest-xdist issue 1378).
 # Files start in the order of tests/conftest.py, not by their number of tests.
 SPREAD = --dist loadscope --no-loadscope-reorder --max-worker-restart 0
-WORKERS = $$($(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
+WORKERS = $$($(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
 SLOW_WORKERS = $$($(BIN)/python -c "import os; print(min(6, 3 * (os.cpu_count() or 1)))")
 # Programs, not modules. _results.py and study_copies.py measure nothing; the last two install other tools first.
 BENCHMARKS = $(filter-out $(addprefix benchmarks/,_results.py study_copies.py peers.py mcp_conformance.py), \

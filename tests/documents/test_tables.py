@@ -272,6 +272,7 @@ def test_tables_of_the_same_columns_are_one(tables, rows):
     assert together(tables, [*tables]) == rows
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_lists_of_texts_are_talks_where_their_name_says_so():
     talks = [["Hi.", "Hello.", "Bye."], ["Where?", "Here."]]
     assert tables_in({"topics": ["greetings"], "conversations": talks}) == {

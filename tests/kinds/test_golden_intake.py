@@ -613,6 +613,7 @@ def test_rows_without_questions_are_named_for_what_they_are(tmp_path, columns, h
     assert held in refused(written(tmp_path, table(**columns)))
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_people_who_speak_are_no_records(tmp_path):
     wide = {f"Field {name}": [*"abcd"] for name in "kmnprtuvw"}
     messages = table(sender=["Ann", "Bob", "Ann", "Bob"], message=SAID, **wide)

@@ -131,6 +131,7 @@ def test_documents_in_a_list_of_objects_are_offered_by_their_path(tmp_path: Path
         ),
     ],
 )
+@pytest.mark.needs_package("karat_conversations")
 def test_turns_yet_to_be_asked_are_offered_as_one_message(tmp_path: Path, rows: list[Any], offered: list[str]) -> None:
     file = tmp_path / "tests.json"
     file.write_text(json.dumps(rows * 3))

@@ -57,7 +57,7 @@ class CsvCells:
         self.data = data
         self.encoding = encoding
         self.delimiter = delimiter
-        self._spaced = _SPACED.search(data) is not None
+        self.spaced = _SPACED.search(data) is not None
         self.begins = 1  # the line on which the row that could not be read begins
 
     def __iter__(self) -> Iterator[tuple[Sequence[int], Sequence[list[str]]]]:
@@ -67,7 +67,7 @@ class CsvCells:
             TextIOWrapper(file, encoding=self.encoding, newline=""),
             strict=True,
             delimiter=self.delimiter,
-            skipinitialspace=self._spaced,
+            skipinitialspace=self.spaced,
         )
         ends: list[int] = []
         lines: Iterator[list[str]] = reader
@@ -115,12 +115,14 @@ def _without_bad_lines(cells: CsvCells) -> tuple[bytes, dict[int, str]]:
     """
     lines = cells.data.splitlines(keepends=True)
     wrong: dict[int, str] = {}
+    rest = cells
+    before = 0  # lines that have been looked at
     while True:
         try:
-            for _ in cells:
+            for _ in rest:
                 pass
         except csv.Error as error:
-            begins = cells.begins
+            begins = before + rest.begins
             wrong[begins] = (
                 f"is not CSV: {error}; put text with quotes or commas in double quotes, and double "
                 "quotes inside it twice"
@@ -130,9 +132,11 @@ def _without_bad_lines(cells: CsvCells) -> tuple[bytes, dict[int, str]]:
                     wrong[line] = f"is not read, since line {begins} is not CSV"
                 return b"".join(lines[: begins - 1]), wrong
             lines[begins - 1] = b"\n"
-            cells = CsvCells(b"".join(lines), cells.encoding, cells.delimiter)
+            before = begins
+            rest = CsvCells(b"".join(lines[before:]), cells.encoding, cells.delimiter)
+            rest.spaced = cells.spaced
         else:
-            return cells.data, wrong
+            return b"".join(lines), wrong
 
 
 def _noted(reader: Any, ends: list[int]) -> Iterator[list[str]]:
@@ -256,12 +260,12 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     except csv.Error:
         begins = cells.begins
         doubled = _STRAY_QUOTE.sub(b'""', data)
-        mended, wrong = _without_bad_lines(CsvCells(doubled, encoding, delimiter))
+        repaired, wrong = _without_bad_lines(CsvCells(doubled, encoding, delimiter))
         del rows.notes[notes:], rows.faults[:]
         rows.count = rows.unread = 0
         for line, message in wrong.items():
             rows.fault(line, message)
-        read_csv(rows, path, mended, delimiter)
+        read_csv(rows, path, repaired, delimiter)
         if begins not in wrong:
             rows.notes.append(f"quotes inside cells are read as text (first in line {begins})")
         return

@@ -400,7 +400,7 @@ def _with_speakers(
         texts = _texts_of(rows, columns, speaker, sides)
         of_calls = known and _DIRECTIONS.keys() >= {name.strip().lower() for name in sides}
         if of_calls and not any(_FIELDS & {*words_of(text)[-1:]} for text in texts):
-            continue  # the direction of what is told of, not of what is said
+            continue  # directions of calls that rows describe, not of messages
         for text in [tuple(texts)] if known and texts else [(name,) for name in worded[:3]]:
             if known:
                 yield Speaking(text, speaker), "a row: a message"

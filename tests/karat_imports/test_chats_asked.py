@@ -209,7 +209,7 @@ def test_chats_that_stand_newest_first_are_asked_or_read_by_their_times(tmp_path
     path.write_text("\n".join(json.dumps(chat) for chat in chats))
     options = {} if timed else {"order": "newest"}
     if not timed:
-        with pytest.raises(BadOption, match=r"order=newest: .*add --set order=newest, else oldest"):
+        with pytest.raises(BadOption, match=r"order=newest: .*add --set order=newest, else --set order=oldest"):
             imported("chats", tmp_path / "runs", path)
     first = answers(tmp_path, path, **options)[0]
     assert first == ("not named", "Where is book 0?", "It is on shelf 0.")

@@ -129,8 +129,10 @@ class Talks:
             return None
         names = self.speakers(rows)
         beside = roles_of(*columns) & {"question", "golden", "answer"}  # also weakly
-        told = {side_of(name) for name in names} == {None} and not {*names} <= {*BY_TURNS}
-        if names and (of_text or of_people_alone or text is not None or (told and not beside)):
+        by_turns = {*names} <= {*BY_TURNS}
+        only_people = not by_turns and not any(map(side_of, names))
+        holds_talk = of_text or of_people_alone or text is not None
+        if names and (holds_talk or (only_people and not beside)):
             return Unasked(of_people(names))
         if of_text:
             return Unasked("no conversation: its lines have no speakers")

@@ -186,7 +186,8 @@ class Chats:
         if log.order is None and _seems_newest_first(log, self._agent):
             message = (
                 "most chats begin with different words of the agent, and many end with a user whom "
-                "nobody answers: if the newest is first, add --set order=newest, else oldest"
+                "nobody answers: if the newest message comes first, add --set order=newest, else "
+                "--set order=oldest"
             )
             raise _refusal(option, path, message, alone=alone)
 

@@ -17,7 +17,7 @@ from karat.analysis import compare, summarize
 from karat.analysis.warnings import Known, texts
 from karat.index import read_index
 from karat.journal import Choice, PlanInfo
-from karat.records import Metric, Reply
+from karat.records import NOT_ASKED, Metric, Reply
 
 CHANGE = ": the numbers will change"
 
@@ -153,11 +153,14 @@ def test_imported_files_that_lack_something_are_said_above_the_result(tmp_path: 
 
 
 def test_a_rule_can_compare_each_question_with_its_answer(tmp_path: Path):
-    run = answered(tmp_path / "run", {"a": ["Question 0?", "No."], "b": ["Yes.", "Question 1?"]}).end()
+    script = answered(tmp_path / "run", {"a": ["Question 0?", "No."], "b": ["Yes.", "Question 1?"], "c": []})
+    script.answer(0, "c", reply=NOT_ASKED)  # is no exchange
+    run = script.end()
     index = read_index(run)
     known = Known(run=run, index=index, shown={}, waiting=0, rule_unknown=None, summary=summarize(run))
 
     def echoes(known: Known) -> Iterator[str]:
+        assert len(list(known.exchanges())) == 4
         for condition, turn, reply in known.exchanges():
             if reply.text == turn.question:
                 yield f"{condition} echoes {turn.question}"

@@ -107,19 +107,29 @@ def work_of(changes: Mapping[str, Any] | None = None, **agents: Any) -> Work:
     )
 
 
-class Saying:
+class Bare:
+    """The attributes of an agent that has none of its own; and those given."""
+
+    source: Mapping[str, str] = {}
+    takes = check_sample = recorded_reply = None
+    allow_golden = bounds_replies = enters_workspace = False
+    shown, taken = "the agent", ""
+
+    def __init__(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+
+class Saying(Bare):
     """An agent that says, does or raises what it is told to, by the number of the question."""
 
-    recorded_reply = None
-
     def __init__(self, say: Callable[[Any], Any] = lambda turn: "a", **attributes: Any) -> None:
+        super().__init__(**attributes)
         self.say = say
         self.trials: list[Trial] = []
         self.turns: list[Turn] = []
         self.workspaces: list[object] = []
         self.restored: list[str] = []
-        for name, value in attributes.items():
-            setattr(self, name, value)
 
     @asynccontextmanager
     async def session(self, trial: Trial, first: int = 0, workspace: object = None) -> AsyncGenerator[Saying]:

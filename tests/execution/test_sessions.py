@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.execution.parts import Bare
 
 from karat.errors import AgentFault, LimitReached
 from karat.execution.trial import LONGEST_REPLY, Sessions, checked_reply, question_for
@@ -31,8 +32,9 @@ class Remembering:
         return asyncio.sleep(0) if self.first else None
 
 
-class Agent:
+class Agent(Bare):
     def __init__(self, resumable: bool = True) -> None:
+        super().__init__()
         self.resumable = resumable
         self.opened: list[Remembering] = []
         self.closed: list[int] = []

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.execution.parts import Bare
 
 from karat.analysis.thresholds import Threshold
 from karat.config import Experiment, Retry, load
@@ -52,7 +53,7 @@ def condition(name: str, prompt: str | None = None, *servers: str) -> Condition:
 def notes(*conditions: Condition, samples: int = 3, **agent: Any) -> list[str]:
     """Of one agent that all conditions share."""
     listed = [Sample(id=str(n), position=n, digest="d", turns=(Turn(question=f"q{n}"),)) for n in range(samples)]
-    shared: Any = SimpleNamespace(**agent)
+    shared: Any = Bare(**agent)
     return agent_notes(Plan(listed, conditions, 1), {one.name: shared for one in conditions})
 
 
@@ -93,8 +94,8 @@ def test_samples_that_cannot_be_asked_are_counted_and_the_first_is_named():
 
 
 def test_what_is_called_of_each_agent_is_said_once():
-    agents: Any = {name: SimpleNamespace(taken=taken) for name, taken in (("a", "by run()"), ("b", "by run()"))}
-    agents["c"] = SimpleNamespace(allow_golden=True)
+    agents: Any = {name: Bare(taken=taken) for name, taken in (("a", "by run()"), ("b", "by run()"))}
+    agents["c"] = Bare(allow_golden=True)
     assert agents_taken(agents) == ["by run()"]
     status = RunStatus()
     remarks: list[str] = []

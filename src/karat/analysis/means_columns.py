@@ -62,8 +62,9 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
     cell: Callable[[MetricInfo, Result], Cell] | None = None  # None: the number itself
     legend: str = ""  # a sentence, below tables of reports and in the reference
     about: str = ""  # the sentence of the reference, if there is no legend
-    # 0: always shown. Where a table is too wide, columns of the highest rank are left out first: a
-    # terminal of 80 columns has room for ranks 0 and 1 of today; another of 1 takes their place.
+    # 0: always shown. Where a table is too wide, columns of the highest rank are left out first,
+    # and of one rank the last. A terminal of 80 columns has room for ranks 0 and 1 of today, and
+    # for `questions` of 2, which another column of 1 pushes out.
     rank: int = 0
     detail: bool = False  # the first screen of a terminal leaves it out
     is_number: bool = True

@@ -64,7 +64,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     summary: Summary  # without warnings and notices
 
     def exchanges(self) -> Iterator[tuple[str, Turn, Reply]]:
-        """Condition, question and reply of each turn, for all answers that count.
+        """Condition, question and reply of each turn that was asked, for all answers that count.
 
         It reads the journal again, in a fifth of the time that the summary takes.
         """
@@ -74,7 +74,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
             row, condition, _ = self.index.place(cell)
             asked = turns[self.index.sample_lines[row]]
             for turn, reply in zip(asked, answer.replies, strict=False):  # some may end early
-                yield conditions[condition], turn, reply
+                if not reply.absent:
+                    yield conditions[condition], turn, reply
 
     def compared(self) -> tuple[list[Result], list[str], list[Difference]]:
         """The results of compared metrics, the conditions without any score, and the differences

@@ -104,22 +104,19 @@ def agent_notes(selected: Plan, agents: Agents) -> list[str]:
         conditions = [
             condition for condition in selected.conditions if agents[condition.name] is agent
         ]
-        shown = str(getattr(agent, "shown", "the agent"))
-        takes = getattr(agent, "takes", None)
-        if takes is not None and "condition" not in takes:
-            notes += _unused(shown, takes, conditions)
-        if getattr(agent, "allow_golden", False):
-            notes.append(f"{shown} may read the golden answers (allow_golden)")
+        if agent.takes is not None and "condition" not in agent.takes:
+            notes += _unused(agent.shown, agent.takes, conditions)
+        if agent.allow_golden:
+            notes.append(f"{agent.shown} may read the golden answers (allow_golden)")
         for condition in conditions:
-            notes += _bad_samples(condition, selected.samples, getattr(agent, "check_sample", None))
+            notes += _bad_samples(condition, selected.samples, agent.check_sample)
 
     return notes
 
 
 def agents_taken(agents: Agents) -> list[str]:
     """What of each object of the user is called, where karat has chosen it."""
-    taken = (str(getattr(agent, "taken", "")) for agent in agents.values())
-    return [text for text in dict.fromkeys(taken) if text]
+    return [text for text in dict.fromkeys(agent.taken for agent in agents.values()) if text]
 
 
 def announce_agents(selected: Plan, agents: Agents, status: RunStatus) -> None:

@@ -134,7 +134,7 @@ class TrialRunner:
             workspaces = (
                 self._work.workspaces if trial.condition.context.workspace is not None else None
             )
-            if getattr(self._work.agents[trial.condition.name], "source", None):
+            if self._work.agents[trial.condition.name].source:
                 workspaces = None  # an answer made elsewhere changes nothing here
             if workspaces is None:
                 error = await self._run.foreign_code.call(
@@ -190,7 +190,7 @@ class TrialRunner:
             self._append_answer(attempt)
             return None
 
-        overlay = getattr(agent, "enters_workspace", False) and session_count(trial.sample) == 1
+        overlay = agent.enters_workspace and session_count(trial.sample) == 1
         try:
             attempt.workspace = workspace = await workspaces.open(trial, overlay=overlay)
         except OSError as error:
@@ -235,7 +235,7 @@ class TrialRunner:
             around = scope = attempts.Attempt(f"{trial.id}-{job.attempt}", elicit=elicit)
 
         agent = self._work.agents[trial.condition.name]
-        if not getattr(agent, "allow_golden", False):
+        if not agent.allow_golden:
             # a sample's trials are consecutive
             if self._shown is None or self._shown[0] is not sample:
                 self._shown = sample, without_golden(sample, self._work.kind)
@@ -291,7 +291,7 @@ class TrialRunner:
         if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
             gates.check(gate, [call for reply in replies for call in reply.tool_calls])
         # reading a recorded answer is not latency
-        if getattr(self._work.agents[trial.condition.name], "source", None):
+        if self._work.agents[trial.condition.name].source:
             seconds = recorded_seconds([reply.milliseconds for reply in replies])
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
@@ -387,9 +387,7 @@ async def _ask(
     waited = meter.waited
     started = monotonic()
     try:
-        reply = checked_reply(
-            await session.ask(turn), bounded=getattr(agent, "bounds_replies", False)
-        )
+        reply = checked_reply(await session.ask(turn), bounded=agent.bounds_replies)
     except TrialFault as fault:
         with suppress(TrialFault):  # an invalid or absurd reply is left out
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
@@ -397,11 +395,7 @@ async def _ask(
 
     seconds = monotonic() - started - (meter.waited - waited)
     attempt.seconds += seconds
-    if (
-        len(attempt.job.trial.sample.turns) > 1
-        and reply.milliseconds is None
-        and not getattr(agent, "source", None)
-    ):
+    if len(attempt.job.trial.sample.turns) > 1 and reply.milliseconds is None and not agent.source:
         reply = msgspec.structs.replace(reply, milliseconds=round(seconds * 1000, 3))
 
     if scope is not None and scope.fault is not None:

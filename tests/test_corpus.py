@@ -33,7 +33,7 @@ def test_every_number_of_an_old_run_is_the_same(name, tmp_path, request):
         lines = [
             f"{len(changed)} numbers of {name} changed:",
             *changed[:20],
-            "If this is right: pytest --accept-corpus",
+            f"If this is right: pytest tests/test_corpus.py --accept-corpus -k {name}",
         ]
         pytest.fail("\n".join(lines), pytrace=False)
     assert len(values_of(now)) > 1000

@@ -4,7 +4,9 @@ change: terminal, Markdown, HTML, notebooks, JSON, CSV, data frames and the refe
 To add one, append a `MeansColumn` to `COLUMNS`. One function gives its number: `of`, from the
 values of one metric under one condition; `of_times`, from the seconds that the answers of a
 condition took, in ascending order; `of_account`, from what else is known of a condition, such as
-its cost. Reports show it if it has a `head`:
+its cost. What `Account` does not hold yet is counted for each answer in `Tally`, by
+`RunIndex._add_answer`, and added up by `_account` in `ledger.py`. Reports show it if it has a
+`head`:
 
     MeansColumn(
         name="third_quartile",
@@ -22,7 +24,7 @@ column in each face by itself. `make docs` writes it into the reference and the 
 but tell users in `changes/NAME.added.md`, in a sentence or two.
 
 A quantile is the smallest value that so many do not exceed: of 1, 2, 3 and 10 s, 90 % of answers
-take no longer than 10 s. On a terminal of 80 columns `rank=2` is left out, and `rank=1` seen.
+take no longer than 10 s. A terminal of 80 columns shows `rank=1`, and leaves out another of 2.
 """
 
 from __future__ import annotations

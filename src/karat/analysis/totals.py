@@ -1,5 +1,8 @@
 """Numbers of a run or condition that are known without error, so a threshold on one needs no
 interval. Each is declared here, and nowhere else: its name, unit and meaning, and how it is read.
+
+After adding one, `make docs` and `pytest --accept` write it into the reference and the help; name
+it in docs/how-to/gate-a-pull-request.md.
 """
 
 from __future__ import annotations

@@ -17,8 +17,12 @@ under `notices` and `warnings`. To add one, write a function that yields its tex
                 count = formats.count(refused[condition])
                 yield f"{condition}: {count} of {of} begin with 'I cannot'"
 
-Its test is in `tests/analysis/test_warnings.py`, where `answered` makes a run of given texts. No
-other file needs a look, but tell users in `changes/NAME.added.md`.
+The scores of single answers are in neither: `known.index` holds them.
+
+Its test is in `tests/analysis/test_warnings.py`, where `answered` makes a run of given texts, and
+`table` in `journals.py` one of given scores. Run `pytest tests/analysis tests/scorers
+tests/test_corpus.py`, whose runs may get the warning, too, and tell users in
+`changes/NAME.added.md`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ _LISTED = re.compile(r"\s*\[|[^|]*\|")
 _ONE_QUOTED = re.compile(r"\s*\[\s*['\"].*\]\s*$", re.DOTALL)
 _TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
 _LABEL_KEYS = ("label", "labels", "key", "letter", "id")
-_RIGHT_KEYS = ("is_correct", "isCorrect", "correct", "is_answer")
+_RIGHT = frozenset({"correct", "right"})
+"""Words of the name of what says that a choice is right: `isCorrect`, `correcta`."""
 _TERM = re.compile(r"(?:\S+ ){0,4}\S+")
 """A code, a name or a few words, as lists in one text hold them."""
 _LONGEST_CELL = 200_000  # characters of a list written in a cell
@@ -263,14 +264,17 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
 
 def _options_of_objects(parts: Sequence[Mapping[str, Any]]) -> Options | None:
     texts, labels, right = [], [], []
+    names: Sequence[str] = _TEXT_KEYS
+    if not any(name in part for part in parts for name in names):
+        names = [name for name in parts[0] if isinstance(parts[0][name], str)]
     for number, part in enumerate(parts):
-        key = next((key for key in _TEXT_KEYS if isinstance(part.get(key), (str, int))), None)
+        key = next((key for key in names if isinstance(part.get(key), (str, int))), None)
         if key is None:
             return None
         texts.append(text_of(part[key]))
         label = next((part[name] for name in _LABEL_KEYS if name != key and name in part), None)
         labels.append("" if label is None else text_of(label))
-        if any(part.get(name) is True for name in _RIGHT_KEYS):
+        if _says_right(part):
             right.append(number)
 
     if len(set(labels)) < len(labels) or "" in labels or any(len(label) > 3 for label in labels):
@@ -278,6 +282,31 @@ def _options_of_objects(parts: Sequence[Mapping[str, Any]]) -> Options | None:
     if len(labels) < len(texts):
         return None
     return Options(tuple(texts), tuple(labels), tuple(right))
+
+
+def _says_right(part: Mapping[str, Any]) -> bool | None:
+    """Whether a choice is said to be right, as `is_correct` does, or Moodle's `fraction`; None: it
+    says nothing of this.
+    """
+    for name, value in part.items():
+        flagged = isinstance(value, bool) and bool(_RIGHT & {*words_of(name)})
+        if flagged or name == "is_answer":
+            return bool(value)
+        if joined(name) == "fraction":
+            return text_of(value).removesuffix(".0") in ("1", "100")
+
+    return None
+
+
+def are_marked_choices(value: object) -> bool:
+    """Whether a cell is a list of choices, each of which says whether it is right."""
+    if not isinstance(value, list) or len(value) < 2:
+        return False
+    marks = []
+    for part in value:
+        marks.append(_says_right(part) if isinstance(part, Mapping) else None)
+
+    return None not in marks and any(marks)
 
 
 def _options_of_object(value: Mapping[str, Any]) -> Options | None:
@@ -350,42 +379,47 @@ def with_options(question: str, given: Options) -> str:
     return f"{question.rstrip()}\n\n{given}"
 
 
-def index_base(rows: Iterable[tuple[object, Options | None]]) -> int | None:
-    """Whether golden indexes count from 0 or from 1, if one of them shows it; None: none does, or
-    they are no indexes.
+def index_base(
+    rows: Iterable[tuple[object, Options | None]], columns: Sequence[str] = ()
+) -> int | None:
+    """Whether golden indexes count from 0 or from 1, if one of them shows it, or the numbers of the
+    `columns` with choices do; None: none does, or they are no indexes.
     """
     shown: set[int] = set()
     for value, given in rows:
-        number = _index(value)
-        if given is None or number is None:
-            continue
-        if number == 0:
-            shown.add(0)
-        if number == len(given.texts):
-            shown.add(1)
+        for number in map(_index, several_choices(value)):
+            if given is None or number is None:
+                continue
+            if number == 0:
+                shown.add(0)
+            if number == len(given.texts):
+                shown.add(1)
 
     if len(shown) == 1:
         return shown.pop()
+    if not shown and len(columns) > 1 and columns[0].endswith(("0", "1")):
+        return int(columns[0][-1])
     return None
 
 
 def needs_base(rows: Iterable[tuple[object, Options | None]]) -> bool:
-    """Whether golden answers are indexes of choices: whole numbers that are neither labels nor
-    texts of choices.
+    """Whether golden answers are indexes of choices: whole numbers of which most are neither labels
+    nor texts of choices.
     """
-    found = False
+    indexes = texts = 0
     for value, given in rows:
         if given is None or is_empty(value):
             continue
-        number = _index(value)
-        if number is None or number > len(given.texts):
-            return False
-        written = str(number)
-        if written in given.labels or written in given.texts:
-            return False
-        found = True
+        for part in several_choices(value):
+            number = _index(part)
+            if number is None or number > len(given.texts):
+                return False
+            if str(number) in given.labels or str(number) in given.texts:
+                texts += 1
+            else:
+                indexes += 1
 
-    return found
+    return indexes > texts
 
 
 def _index(value: object) -> int | None:
@@ -406,7 +440,9 @@ def of_choice(value: object, given: Options, *, base: int | None) -> Golden | No
     """The golden choice as its letter; its text is right, too. None: the value is no choice."""
     if given.right:
         return _chosen(given, given.right)
-    values = value if isinstance(value, list) else [value]
+    values = [value]
+    if _place(value, given, base) is None:
+        values = several_choices(value)
     found: list[int] = []
     for part in values:
         at = _place(part, given, base)
@@ -417,16 +453,33 @@ def of_choice(value: object, given: Options, *, base: int | None) -> Golden | No
     return _chosen(given, found) if found else None
 
 
+def several_choices(value: object) -> list[Any]:
+    """The letters or numbers of choices in a list or a text: `A, C`, `ACD`, `1;3`."""
+    if isinstance(value, list):
+        return value
+    written = value.strip() if isinstance(value, str) else ""
+    if _MARKS.fullmatch(written):
+        return _CHOICE.findall(written)
+    if _LETTERS_IN_ORDER.fullmatch(written) and len(written) > 1:
+        return [*written]
+    return [value]
+
+
+_CHOICE = re.compile(r"[A-Za-z]|\d{1,2}")
+_MARKS = re.compile(rf"\W?(?:{_CHOICE.pattern})(?:\W*[,;|/&+、，]\W*(?:{_CHOICE.pattern}))+\W?")
+_LETTERS_IN_ORDER = re.compile("A?B?C?D?E?F?G?H?")
+
+
 def _place(value: object, given: Options, base: int | None) -> int | None:
     written = "" if is_empty(value) else text_of(value).strip()
+    number = _index(value)
+    if number is not None and base is not None and 0 <= number - base < len(given.texts):
+        return number - base
     for texts in (given.labels, given.texts):
         for at, text in enumerate(texts):
             if text.strip().casefold() == written.casefold():
                 return at
 
-    number = _index(value)
-    if number is not None and base is not None and 0 <= number - base < len(given.texts):
-        return number - base
     match = re.match(r"^\(?([A-Za-z])[).:](?:\s|$)", written)
     if match is not None and match[1].upper() in given.labels:
         return given.labels.index(match[1].upper())

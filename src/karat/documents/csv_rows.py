@@ -393,6 +393,7 @@ class _Scan:
 
 _MOST_TITLES = 10  # lines above a header; among more, no line is the header for sure
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
+_QUESTION = re.compile(r"\S+(?:\s+\S+){2,}[?？؟]|\S.{5,}[？؟]")
 _DIGITS = re.compile(r"[0-9a-f]{16,}|\d+")
 _DATE_OR_PATH = re.compile(
     r"\d{4}-\d\d-\d\d(?!\d).*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+"
@@ -416,6 +417,9 @@ def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
     measured = False
     for place, cell in enumerate(cells):
         text = cell.strip()
+        under = following[place].strip() if place < len(following) else ""
+        if _QUESTION.fullmatch(text) and _QUESTION.fullmatch(under) and text != under:
+            return True
         measured = measured or _MEASURED.fullmatch(text) is not None
         if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
             likely += 1
@@ -424,9 +428,8 @@ def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
             return False
         elif text.count(" ") > 3:
             long += 1
-        elif place < len(following) and _DIGITS.search(text):
-            below = following[place].strip()
-            like += _DIGITS.sub("0", text) == _DIGITS.sub("0", below)
+        elif under and _DIGITS.search(text):
+            like += _DIGITS.sub("0", text) == _DIGITS.sub("0", under)
 
     if long and like:
         return 2 * (long + like) > len(cells)
@@ -448,7 +451,8 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
         under = [*map(str, following[1:])]
         of_header = [str(cell).strip() for cell in cells[1:]] == under
         marked = str(cells[0]).startswith("#")
-        comment = marked and (len(filled) == 1 or of_header)
+        sentence = str(cells[0]).startswith("# ") and len(cells) != len(following)
+        comment = marked and (len(filled) == 1 or of_header or sentence)
         is_title = len(cells) > 2 and len(filled) < 2
         if not comment and not is_title:
             return found

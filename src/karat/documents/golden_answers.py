@@ -28,7 +28,7 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.sentences import INSTRUCTION, describes
-from karat.documents.shapes import right_letters
+from karat.documents.shapes import marked_choices, right_letters
 
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -73,6 +73,9 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         return answers_in_results(file, exact, agents, weak, shapes)
     if named is not None:
         return [{}]
+    marked = marked_choices(file)
+    if marked and not exact and marked == shapes.get("choices"):
+        return [{"golden": marked}]
     for path in () if exact or agents else shapes.get("messages", ()):
         chats = file.columns[path]
         if 2 * chats.replies <= chats.messages:

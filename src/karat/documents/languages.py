@@ -36,7 +36,7 @@ _IN_OTHER_LANGUAGES = {
         참고 المرجع مرجعية مرجع""",
     "groundtruth": """musterlösung musterloesung musterantwort sollantwort referenzantwort
         goldantwort gabarito đápán dapan 标准答案 参考答案 预期答案 期望答案 正确答案 模範解答
-        正解 정답 金标准 모범답안""",
+        正解 정답 金标准 모범답안 kuncijawaban kunci""",
     "ideal": "idéal idéale ideale ідеальна идеальный идеальная 理想",
     "truth": "verdade verdad verité vérité wahrheit verità waarheid",
     "solution": "lösung loesung solución solucion solução solucao soluzione oplossing çözüm 解答",
@@ -81,6 +81,7 @@ _IN_OTHER_LANGUAGES = {
         penjelasan giảithích 说明 解释 理由 설명 이유""",
     "comment": "comentario comentário commentaire kommentar commento комментарий yorum komentar",
     "options": "opciones opções opcoes optionen opzioni варианты seçenekler 选项 選択肢 보기",
+    "option": "opción opcion opção opcao opzione optie opcja вариант seçenek pilihan lựachọn",
     "alternatives": "alternativas alternativen",
     "text": "texto texte testo tekst текст teks metin 文本 テキスト 텍스트 نص 文案 文",
     "label": "rótulo rotulo etiqueta étiquette etichetta etiket метка 标签 ラベル 라벨",
@@ -159,6 +160,7 @@ VERDICTS = {**dict.fromkeys(_CORRECT.split(), True), **dict.fromkeys(_INCORRECT.
 _SPACED = (
     ("mong", "đợi"),
     ("mong", "doi"),
+    ("lựa", "chọn"),
     ("câu", "hỏi"),
     ("cau", "hoi"),
     ("trả", "lời"),

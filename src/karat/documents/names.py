@@ -164,7 +164,7 @@ _EXACT: dict[Role, str] = {
         userprompt usermessage instruction instructions problem problemstatement testinput
         inputtext inputprompt inputquestion q queries questions utterance questiontext
         queryText querytext modelinput agentinput llminput prompttext testquestion testquery
-        taskprompt testcaseinput""",
+        taskprompt testcaseinput stem questionstem itemstem""",
     "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
         groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
@@ -413,7 +413,8 @@ _BY_END = {
 _OF_CALLS = word_set("call calls called name names sequence sequences used chain order list")
 """Last words of names of the tools that are called: `expected_tool_sequence`."""
 _CHOICE_STEMS = word_set(
-    "choice option opt op ans answer endings ending alternative candidate distractor a b c d e"
+    """choice choices option options opt op ans answer endings ending alternative alternatives
+    candidate distractor a b c d e"""
 )
 _SPEAKERS = (
     *("role", "from", "speaker", "author", "sender", "actor", "direction"),

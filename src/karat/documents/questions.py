@@ -444,7 +444,10 @@ def _may_be_found(file: Candidates, path: str) -> bool:
     identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
     about = identifies or joined(path).endswith(("id", "name", "note", "notes", "comment"))
     about = about or path in FOUND_IN or holds_code(column)
-    return column.is_text and len(column.values) > 1 and not about and not column.is_hashed
+    listed = column.example if isinstance(column.example, list) else []
+    several = bool(listed) and all(isinstance(part, str) for part in listed)
+    varies = column.is_text and len(column.values) > 1
+    return (varies or several) and not about and not column.is_hashed
 
 
 def _inside_golden(path: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from karat.documents.candidates import Candidates, Taken
+from karat.documents.cells import are_marked_choices, several_choices
 from karat.documents.columns import number_in
 from karat.documents.names import (
     ADDED,
@@ -57,7 +58,7 @@ def shapes_of(file: Candidates) -> Taken:
     messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
     if messages:
         found["messages"] = tuple(messages)
-    choices = _choices(file)
+    choices = marked_choices(file) or _choices(file)
     if choices and "choices" not in file.named:
         found["choices"] = choices
     distractors = [path for path in file.strong("distractor") if path not in choices]
@@ -139,10 +140,21 @@ def _letters(file: Candidates, letters: Sequence[str]) -> list[str]:
     found = []
     for path, column in file.columns.items():
         held = {value.strip().casefold() for value in column.values}
+        if file.door == "dataset":
+            several = [*map(several_choices, column.values)]
+            held = {mark.strip().casefold() for marks in several for mark in marks}
         if len(held) > 1 and held <= {*letters}:
             found.append(path)
 
     return found
+
+
+def marked_choices(file: Candidates) -> tuple[str, ...]:
+    """The column of questions with lists of choices, each of which says whether it is right."""
+    for path, column in file.columns.items() if file.door == "dataset" else ():
+        if are_marked_choices(column.example):
+            return (path,)
+    return ()
 
 
 def _choices(file: Candidates) -> tuple[str, ...]:
@@ -197,11 +209,30 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         letters = _letters(file, marks)
         if file.door == "results" and _of_systems(file, stem, letters):
             continue
-        has_key = marks[0] == "a" and bool(letters)
+        has_key = bool(letters) if marks[0] == "a" else _has_key(file, [*paths], letters)
         if not stem or is_choice_stem(stem) or has_key:
             return tuple(paths)
 
     return ()
+
+
+def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -> bool:
+    """Whether a column of questions that is right by its name holds the texts of choices, or is
+    among those with their `numbers`.
+    """
+    texts = set()
+    for path in choices:
+        column = file.columns[path]
+        if not column.is_text:
+            return False
+        texts |= column.values
+
+    for path in with_role(file.columns, "golden") if file.door == "dataset" else ():
+        values = file.columns[path].values
+        if path not in choices and values and (path in numbers or values <= texts):
+            return True
+
+    return False
 
 
 def _of_systems(file: Candidates, stem: str, letters: Sequence[str]) -> bool:

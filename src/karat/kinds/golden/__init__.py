@@ -37,6 +37,7 @@ from karat.kinds._samples import (
 )
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
+from karat.kinds.golden.offers import in_yaml
 from karat.kinds.golden.reading import BLOCK, EMPTY, Numbered, RowReader
 from karat.layouts import laid_out
 from karat.records import Sample
@@ -218,8 +219,8 @@ class Golden(Kind):
         """
         fault = error.faults[0]
         setting = fault.place.rpartition(".")[2]
-        further = ""  # what the first of those leaves open that cannot be read
         held: dict[str, str] = {}  # what a part holds that has no questions
+        unclear: dict[str, BadDataset] = {}  # what a part leaves open
         datasets: dict[str, Dataset] = {}
         for name in error.parts[:_MOST_PARTS]:
             options = self._options.model_copy(update={setting: name})
@@ -234,20 +235,38 @@ class Golden(Kind):
                 first = wrong.faults[0]
                 if first.place == "file" and len(wrong.faults) == 1:
                     held[name] = first.message
-                elif not further:
-                    further = f"\n  of '{name}': {first.place}: {first.message}"
+                else:
+                    unclear[name] = wrong
+
+        likely = {}
+        for name, left_open in unclear.items():
+            if left_open.readings or left_open.faults[0].place != "dataset.roles":
+                likely[name] = left_open
+
+        if datasets or likely:
+            held |= dict.fromkeys({*unclear} - {*likely}, "has no column that may be a question")
+            unclear = likely
 
         message = fault.message
+        without = ""
         if held:
-            without = some_of([f"'{name}'" for name in held])
-            message += f"\n  no questions, it seems, in {without}"
-            if not datasets and not further:
-                message = some_of([f"'{name}' {what}" for name, what in held.items()], most=2)
-                raise BadDataset(shown(path), [Fault(place="file", message=message)]) from error
-            if len(datasets) == 1 and not further:
-                ((name, dataset),) = datasets.items()
-                note = f"the {setting} '{name}' is read; no questions, it seems, in {without}"
-                return msgspec.structs.replace(dataset, warnings=(note, *dataset.warnings))
+            listed = some_of([f"'{name}'" for name in error.parts if name in held])
+            without = f"no questions, it seems, in {listed}"
+            message += f"\n  {without}"
+        if held and not datasets and not unclear:
+            message = some_of([f"'{name}' {what}" for name, what in held.items()], most=2)
+            raise BadDataset(shown(path), [Fault(place="file", message=message)]) from error
+        if held and len(datasets) == 1 and not unclear:
+            ((name, dataset),) = datasets.items()
+            note = f"the {setting} '{name}' is read; {without}"
+            return msgspec.structs.replace(dataset, warnings=(note, *dataset.warnings))
+        if held and not datasets and len(unclear) == 1:
+            ((name, left_open),) = unclear.items()
+            raise _with_setting(left_open, f"{setting}: {in_yaml(name)}", without) from error
+
+        further = ""  # what the first of those leaves open that cannot be read
+        for name, left_open in [*unclear.items()][:1]:
+            further = f"\n  of '{name}': {left_open.faults[0].place}: {left_open.faults[0].message}"
 
         for name, dataset in datasets.items():
             message += f"\n  '{name}' has {plural(len(dataset.samples), 'question')}"
@@ -487,6 +506,15 @@ class Golden(Kind):
                 faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
 
         return faults, _samples_of(items)
+
+
+def _with_setting(error: BadDataset, setting: str, remark: str) -> BadDataset:
+    """What one part of a file leaves open, with the setting that names it."""
+    first, *others = error.faults
+    message = f"{first.message}\n  in each case with `{setting}` below `dataset` ({remark})"
+    same = BadDataset(error.path, [Fault(place=first.place, message=message), *others])
+    same.readings = tuple(f"{reading}\n{setting}" for reading in error.readings)
+    return same
 
 
 _MOST_PARTS = 12

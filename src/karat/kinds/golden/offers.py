@@ -52,6 +52,11 @@ def undecided_fault(
             lines[-1] += "  # golden: the last reply"
         elif names_documents(golden):
             lines[-1] += "  # documents to retrieve: no answer is equal to their names"
+        choices = reading.roles.get("choices", ())
+        if golden is not None and choices:
+            lines[-1] += f"  # with the choices in '{choices[0]}'"
+            if len(choices) > 1:
+                lines[-1] += f" to '{choices[-1]}'"
         lines += [f"     {setting}" for setting in settings]
 
     for path, column in columns.items():

@@ -572,7 +572,7 @@ class RowReader:
         if self._choices:
             pairs = [(cell(row, golden), self._options_of(row)) for row in self._first]
             if cells.needs_base(pairs) and self._base is None:
-                self._base = cells.index_base(pairs)
+                self._base = cells.index_base(pairs, self._choices)
                 if self._base is None:
                     self.faults.append(
                         Fault(

@@ -701,3 +701,61 @@ def test_comments_with_commas_above_the_header_are_left_out(tmp_path):
 def test_a_list_of_texts_that_no_name_explains_is_offered_as_golden_answer(tmp_path):
     rows = table(ask=ASKED, accept=[["90 m", "ninety"], ["a poet"], ["the sea", "sea"], ["1820"]])
     assert "1) roles: {question: ask, golden: accept}\n     several: all" in refused(written(tmp_path, rows))
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        [{"kind": "sum", "limit": 3}, {"kind": "list"}, {"kind": "sum", "limit": 2}, {"kind": "none"}],
+        [{"kind": "sum", "limit": 3, "contains": "a"}, {"kind": "list"}, {"limit": 2}, {"kind": "none"}],
+    ],
+)
+def test_an_object_of_what_is_expected_is_offered_as_a_whole(tmp_path, expect):
+    path = written(tmp_path, table(q=ASKED, expect=expect, known_fail=[None, None, {"ref": "A-1"}, None]))
+    said = refused(path)
+    assert "roles: {question: q, golden: null, criterion: expect}" in said
+    assert "known_fail.ref}" not in said
+    read = load(path, roles={"question": "q", "golden": None, "criterion": ["expect"]})
+    assert read.samples[0].criteria[0].text == "kind: sum"
+
+
+def test_documents_that_are_the_ground_truth_are_offered_as_documents(tmp_path):
+    said = refused(written(tmp_path, table(query=ASKED, ground_truth_ids=[[3, 5], [4], [7, 9], [8]])))
+    assert "1) roles: {question: query, golden: ground_truth_ids, criterion: null}  # documents to retrieve" in said
+
+
+def test_a_number_of_what_is_expected_is_no_prohibition(tmp_path):
+    rows = table(question=ASKED, expected_act=["A", "B", "C", "D"], expected_article_no=["46", "7", "9", "10"])
+    said = refused(written(tmp_path, rows))
+    assert "golden: [expected_act, expected_article_no]" in said
+    assert "none of" not in said
+
+
+def test_cells_after_the_last_column_may_be_empty(tmp_path):
+    lines = [f"{question},{answer},{end}" for question, answer, end in zip(ASKED, SAID, ["", ",", "", ""], strict=True)]
+    dataset = load(written(tmp_path, "\n".join(["question,target_answer", *lines]), "q.csv"))
+    assert turns(dataset) == [*zip(ASKED, SAID, strict=True)]
+    assert dataset.understood.notes == ("4 lines end with empty cells, for which the header has no column",)
+
+
+def test_notes_that_tell_how_to_judge_are_criteria_where_nothing_else_is_right(tmp_path):
+    told = ["Debe decir 72 horas.", "Debe mencionar la llave.", "Debe decir que no.", "No está."]
+    columns = {"question": ASKED, "expected_source": ["a.md", "b.md", "c.md", None], "notes": told}
+    path = written(tmp_path, table(**columns, should_abstain=["false", "false", "false", "true"]))
+    assert "'should_abstain' marks 1 item as having no answer" in refused(path)
+    read = load(path, empty="declines").samples
+    assert [rule.text for rule in read[0].criteria] == ["Debe decir 72 horas."]
+    assert read[3].criteria[1].text == DECLINES
+    answered = load(written(tmp_path, table(question=ASKED, answer=SAID, notes=told)))
+    assert answered.samples[0].criteria == ()
+
+
+def test_texts_beside_expected_tools_are_rules_or_asked_about(tmp_path):
+    tools = ["sql", "search", "sql", "none"]
+    rules = [f"The response should {what} the sum in words." for what in ("give", "name", "explain", "round")]
+    read = load(written(tmp_path, table(query=ASKED, expected_tool=tools, expected_outcome=rules)))
+    assert [rule.type for rule in read.samples[0].criteria] == ["tool", "judge"]
+    facts = [f"The sum of the year {year} is nine, as the table of the year shows." for year in range(4)]
+    said = refused(written(tmp_path, table(query=ASKED, expected_tool=tools, expected_outcome=facts)))
+    assert "1) roles: {question: query, golden: null, criterion: [expected_tool, expected_outcome]}" in said
+    assert "2) roles: {question: query, golden: expected_outcome, criterion: expected_tool}" in said

@@ -9,6 +9,7 @@ from typing import Literal
 
 from karat.documents.cells import holds_texts
 from karat.documents.columns import Column, outermost
+from karat.documents.emptiness import unanswerable_values
 from karat.documents.names import (
     ADDED,
     Meaning,
@@ -24,7 +25,13 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.sentences import NO_WORDS, holds_code, is_aside
+from karat.documents.sentences import (
+    NO_WORDS,
+    describes,
+    holds_code,
+    is_aside,
+    tells_how_to_judge,
+)
 
 Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
@@ -112,20 +119,7 @@ class Candidates:
         for path, column in columns.items():
             if path in taken or is_aside(path):
                 continue
-            parent = columns.get(path.rpartition(".")[0])
-            among = column.rows if parent is None else parent.objects
-            given = False  # inside a question or a golden answer
-            for above in path.split(".")[:-1]:
-                roles = roles_of(above) & {"question", "golden"}
-                given = given or bool(roles) or joined(above) in _GIVEN
-
-            needed = _HALF * among
-            if door == "results":  # what failed has no answer, what went well no error
-                needed = 0 if roles_of(path) & _RARE else _TENTH * among
-            elif Meaning("criterion") in meanings(path):
-                needed = 0  # each question may have another rule
-
-            if column.filled and (given or column.filled >= needed):
+            if column.filled and column.filled >= self.needed_rows(path):
                 self.free[path] = column
 
         self.meanings = {}
@@ -141,6 +135,7 @@ class Candidates:
                 self.meanings[path] = ()
 
         self.ask_targets()
+        self.take_rules()
         if door == "results" and self._compares_prompts():
             for path in self.free:
                 if "prompt" in words_of(last_part(path)):
@@ -154,6 +149,36 @@ class Candidates:
             for path in self.free:
                 if joined(path) == "query":
                     self.meanings[path] = (Meaning("question"),)
+
+    def needed_rows(self, path: str) -> float:
+        """In how many rows a column must hold something to have a role."""
+        column = self.columns[path]
+        parent = self.columns.get(path.rpartition(".")[0])
+        among = column.rows if parent is None else parent.objects
+        if self.door == "results":  # what failed has no answer, what went well no error
+            return 0 if roles_of(path) & _RARE else _TENTH * among
+        if Meaning("criterion") in meanings(path):
+            return 0  # each question may have another rule
+        for above in path.split(".")[:-1]:
+            if roles_of(above) & {"question", "golden"} or joined(above) in _GIVEN:
+                return 0
+
+        if Meaning("golden") in meanings(path):
+            among = column.rows  # what few rows have may be a note on them
+        return _HALF * among
+
+    def take_rules(self) -> None:
+        """Makes notes that tell how to judge an answer criteria, where nothing is right by its
+        name; and gives no role to what says that it is right to decline, which is asked.
+        """
+        if self.door == "results":
+            return
+        right = self.strong("golden") or "golden" in self.named
+        for path, column in self.free.items():
+            if not right and describes(path) and tells_how_to_judge(column):
+                self.meanings[path] = (Meaning("criterion"),)
+            if column.is_yes_or_no and unanswerable_values(path):
+                self.meanings[path] = ()
 
     def ask_targets(self) -> None:
         """Makes `target` the question where another column says what is expected, and none asks."""

@@ -160,11 +160,12 @@ class CsvRows:
         count: int,
         lines: range,
         unfit: frozenset[int],
-        may_be_short: bool,
+        uneven: bool,
         notes: Sequence[str],
     ) -> None:
-        """`lines`: on which rows begin. `unfit`: those of rows that are left out. `may_be_short`:
-        whether some lack their last cells. `notes`: what was not plain about the file.
+        """`lines`: on which rows begin. `unfit`: those of rows that are left out. `uneven`: whether
+        some lack their last cells, or have empty ones after them. `notes`: what was not plain about
+        the file.
         """
         self.header = header
         self.count = count
@@ -172,7 +173,7 @@ class CsvRows:
         self._cells = cells
         self._lines = lines
         self._unfit = unfit
-        self._may_be_short = may_be_short
+        self._uneven = uneven
         self._kept: Sequence[Batch] | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
@@ -203,9 +204,10 @@ class CsvRows:
                 rows = [*compress(rows, fit)]
 
             if lines:
-                if self._may_be_short:
+                if self._uneven:
                     for row in rows:
                         row.extend([""] * (len(self.header) - len(row)))
+                        del row[len(self.header) :]
 
                 if len(self.header) == 1:
                     joined = [*map(self._cells.delimiter.join, rows)]
@@ -273,6 +275,9 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     scan.take_short_lines()
     if scan.blanks:
         rows.notes.append(f"{plural(scan.blanks, 'line')} left out in which every cell is empty")
+    if scan.longer:
+        lines_end = plural(scan.longer, "line ends", "lines end")
+        rows.notes.append(f"{lines_end} with empty cells, for which the header has no column")
     if scan.headers:
         rows.notes.append(f"{plural(scan.headers, 'line')} left out that repeat the header")
     read = CsvRows(
@@ -281,7 +286,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         count=rows.count,
         lines=range(scan.first_line, scan.last_line + 1),
         unfit=frozenset(scan.unfit),
-        may_be_short=bool(scan.short),
+        uneven=bool(scan.short) or scan.longer > 0,
         notes=rows.notes[notes:],
     )
     rows.rows, rows.columns = read, scan.header
@@ -299,6 +304,7 @@ class _Scan:
         self.blanks = 0  # lines of empty cells, as between the parts of a table
         self.first_line, self.last_line = 0, -1  # of rows
         self.unfit: list[int] = []  # lines that are no row
+        self.longer = 0  # lines with empty cells after the last column
         self.short: dict[int, int] = {}  # lines that end early → how many cells they have
 
     def add(self, numbers: Sequence[int], table: Sequence[list[str]]) -> None:
@@ -341,6 +347,9 @@ class _Scan:
                 self.blanks += 1
                 self.unfit.append(number)
             elif len(row) == width or width == 1:
+                rows.count += 1
+            elif len(row) > width and not any(row[width:]):
+                self.longer += 1
                 rows.count += 1
             elif 1 < len(row) < width:
                 self.short[number] = len(row)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from karat.documents.columns import LOOKED_AT, Row, cell, is_empty
-from karat.documents.names import joined, word_set
+from karat.documents.names import joined, last_part, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import count, excerpt, plural, some_of
 
@@ -16,10 +16,12 @@ _FEW = 3
 _SHOWN = 24  # characters of a value
 _HAS_AN_ANSWER = word_set("answerable isanswerable hasanswer hasgroundtruth inscope isinscope")
 _HAS_NONE = word_set(
-    """unanswerable isunanswerable impossible isimpossible outofscope isoutofscope noanswer
-    shoulddecline mustdecline shouldrefuse mustrefuse shouldabstain mustabstain expectabstain
-    expectrefusal expectdecline"""
+    "unanswerable isunanswerable impossible isimpossible outofscope isoutofscope noanswer"
 )
+_DECLINES = word_set(
+    "decline declines declined refuse refuses refused refusal abstain abstains abstention"
+)
+_EXPECTED = word_set("should must expect expects expected expectation require requires required")
 _IN_USE, _OUT_OF_USE = word_set("enabled isenabled"), word_set("disabled isdisabled skip skipped")
 _YES, _NO = word_set("true yes 1"), word_set("false no 0")
 
@@ -79,7 +81,9 @@ def unanswerable_values(name: str) -> frozenset[str]:
     """The values with which a column of this name says that a row has no answer; none: it does not
     speak of that.
     """
-    if joined(name) in _HAS_NONE:
+    words = {*words_of(last_part(name))}
+    expected = words & _EXPECTED and words & _DECLINES and words <= _EXPECTED | _DECLINES
+    if expected or joined(name) in _HAS_NONE:
         return _YES
 
     if joined(name) in _HAS_AN_ANSWER:

@@ -27,7 +27,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.sentences import INSTRUCTION, describes
+from karat.documents.sentences import describes, tells_how_to_judge
 from karat.documents.shapes import marked_choices, right_letters
 
 _SURE_GOLDEN = word_set(
@@ -113,7 +113,7 @@ def _in_dataset(
         if said:
             sure["answer"] = tuple(said[:1])
         graded = any("score" in words_of(path) for path in criteria)
-        several = [path for path in criteria if not _is_stated(path)]
+        several = [path for path in criteria if not _is_stated(file, path)]
         if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
             documents = []
             for path in several:
@@ -187,8 +187,11 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
 
     options += [{"criterion": (path, *criteria)} for path in typed]
     for above in whole:
-        outside = [path for path in criteria if not path.startswith(f"{above}.")]
-        options += [{"golden": (above,)}, {"criterion": (above, *outside)}]
+        outside = tuple(path for path in criteria if not path.startswith(f"{above}."))
+        answer: Taken = {"golden": (above,)}
+        if criteria:  # those inside it are parts of the answer
+            answer["criterion"] = outside
+        options += [answer, {"criterion": (above, *outside)}]
 
     options += each("golden", plain)
     return options
@@ -198,9 +201,7 @@ def _describes_answers(file: Candidates, golden: str) -> bool:
     """Whether most cells tell how to judge an answer, and the user has named no criteria."""
     if "criterion" in file.named or not file.needs_golden:
         return False
-    values = file.columns[golden].values
-    instructions = [*filter(INSTRUCTION.match, values)]
-    return len(instructions) > 1 and 2 * len(instructions) > len(values)
+    return tells_how_to_judge(file.columns[golden])
 
 
 def _beside_agents(
@@ -251,13 +252,28 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
         return [] if file.needs_golden else [{}]
     types = [criterion_type(path) for path in criteria]
     scored = any(kind is not None and not kind.startswith("not-") for kind in types)
-    stated = tuple(path for path in criteria if _is_stated(path))
+    stated = tuple(path for path in criteria if _is_stated(file, path))
     of_objects = []  # such as numbers with their tolerances, and no calls
     for path in criteria:
         listed = file.columns[path].example
         objects = isinstance(listed, list) and any(isinstance(part, Mapping) for part in listed)
         if objects and path not in stated:
             of_objects.append(path)
+
+    texts = []  # that no name explains: what is right, or rules
+    for path in criteria:
+        column = file.columns[path]
+        long = column.is_text and column.mean_length > _LABEL
+        if path not in stated and long and not names_documents(path):
+            texts.append(path)
+
+    if texts and scored and not of_objects:
+        options: list[Taken] = [{"criterion": tuple(criteria)}]
+        for path in texts:
+            others = tuple(other for other in criteria if other != path)
+            options.append({"golden": (path,), "criterion": others})
+
+        return [*options, {"criterion": stated}]
 
     if (scored and not of_objects) or len(stated) == len(criteria):
         classes = []  # of which an answer is one, as `refuse` and `answer` are
@@ -275,7 +291,7 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
 
     if scored:  # what no name explains may be a rule, too
         return [{}, {"criterion": stated}]
-    options: list[Taken] = []
+    options = []
     for path, kind in zip(criteria, types, strict=True):
         if kind is not None:
             continue  # what must not hold is no answer
@@ -287,6 +303,7 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
             others = tuple(other for other in criteria if other != path)
             options.append({"golden": (path,), "criterion": others})
 
+    options.sort(key=lambda option: file.columns[option["golden"][0]].is_yes_or_no)
     return [*options[: SHOWN - 2], {}, {"criterion": ()}]
 
 
@@ -342,9 +359,13 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
         goldens.insert(1, {"golden": tuple(classes)})
 
 
-def _is_stated(path: str) -> bool:
-    """Whether a name says that its cells hold what must be true of an answer, not an answer."""
+def _is_stated(file: Candidates, path: str) -> bool:
+    """Whether cells hold what must be true of an answer, and no answer, as their name says or their
+    texts do.
+    """
     if criterion_type(path) is not None or path.startswith("__expected"):
+        return True
+    if tells_how_to_judge(file.columns[path]):
         return True
     words = words_of(last_part(path))
     return bool(words) and words[-1] in ("source", "sources")

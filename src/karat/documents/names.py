@@ -113,9 +113,9 @@ _TIMED = word_set("response answer inference generation execution processing run
 _UNITS = word_set("s sec secs second seconds ms milliseconds")
 _ENDS_OF_IDS = word_set("id ids uuid url urls score type length count number")
 _DOCUMENTS = word_set(
-    """id ids doc docs document documents source sources file files filename page pages slug slugs
-    url urls link links path paths chunk chunks passage passages citation citations section sections
-    article articles"""
+    """id ids refs doc docs document documents source sources file files filename page pages slug
+    slugs url urls link links path paths chunk chunks passage passages citation citations section
+    sections article articles"""
 )
 _OF_NUMBERS = word_set("unit units currency tolerance precision")
 _ABOUT_IT = word_set(
@@ -156,6 +156,8 @@ _REQUIRED = word_set(
 _DEMANDS = _FORBIDS | word_set(
     """expected expect must should gold golden goldens relevant mandatory"""
 )
+_RIGHT_ONES = word_set("groundtruth groundtruths gt correct ideal truth")
+"""First words of names of the documents that are right: `ground_truth_ids`."""
 _WHAT_IS_EXPECTED = word_set("keywords tools sources documents terms facts points answer output")
 _DENIES = word_set("not no non never without")
 
@@ -165,7 +167,7 @@ _EXACT: dict[Role, str] = {
         inputtext inputprompt inputquestion q queries questions utterance questiontext
         queryText querytext modelinput agentinput llminput prompttext testquestion testquery
         taskprompt testcaseinput stem questionstem itemstem""",
-    "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
+    "golden": """golden gold goldanswer goldenanswer expected expect reference references ref ideal
         groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
         cop target targets bestanswer referenceanswer referenceanswers rightanswer""",
@@ -578,7 +580,11 @@ def _joined(path: str) -> str:
 
 
 def _demand_first(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words of `tools_expected` and `tools_expected_here` as those of `expected_tools`."""
+    """The words of `tools_expected` and `tools_expected_here` as those of `expected_tools`, and
+    those of `article_no` as `article_number`.
+    """
+    if len(words) > 2 and words[-1] == "no":
+        words = (*words[:-1], "number")
     if len(words) > 1 and words[-1] == "expected":
         return (words[-1], *words[:-1])
     if words[1:2] == ("expected",) and words[0] in _WHAT_IS_EXPECTED:
@@ -593,7 +599,8 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
         return None
     if words[-1] in _ENDS_OF_IDS | _OF_NUMBERS:
         told = {"score", "length", "count"} | _OF_NUMBERS
-        demanded = words[0] in _DEMANDS and words[-1] not in told
+        marked = words[0] in _DEMANDS or (words[0] in _RIGHT_ONES and words[-1] in _DOCUMENTS)
+        demanded = marked and words[-1] not in told
         return Meaning("criterion") if demanded else _identifier(words)
 
     known = frozenset(words)
@@ -608,7 +615,8 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
         return _of_agent(words, known)
     if known & {"orig", "original"} and known & {"answer", "answers", "response"}:
         return Meaning("golden")
-    if words[0] == "true" and known & SAID:
+    targeted = words[0] == "target" and len(words) > 1 and SAID.issuperset(words[1:])
+    if targeted or (words[0] == "true" and known & SAID):
         return Meaning("golden")
     if len(words) == 2 and words[0] in _ASKERS and words[1] in _ASKED_BY_PEOPLE:
         return Meaning("question")

@@ -65,6 +65,12 @@ def holds_code(column: Column) -> bool:
     return 2 * found > len(listed)
 
 
+def tells_how_to_judge(column: Column) -> bool:
+    """Whether most cells tell how to judge an answer, and give none."""
+    instructions = [*filter(INSTRUCTION.match, column.values)]
+    return len(instructions) > 1 and 2 * len(instructions) > len(column.values)
+
+
 def describes(path: str) -> bool:
     """Whether a name is of what is said about a question: its title, class, difficulty, a note."""
     words = words_of(path)

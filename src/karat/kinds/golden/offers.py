@@ -128,7 +128,7 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
         lines.append(f"choices: left_out  # or without: '{others[0]}' are choices in the question")
     for path in [*reading.roles.get("question", ())[:1], *golden]:
         empty = columns[path].rows - columns[path].filled
-        if 0 < 2 * empty < columns[path].rows and "." not in path:
+        if empty:
             of = plural(columns[path].rows, "row")
             remark = f"'{path}' is empty in {empty} of {of}"
             if path in golden:

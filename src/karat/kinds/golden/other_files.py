@@ -181,7 +181,7 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
             f"(columns: {tops})"
         )
 
-    asked = with_role(paths_in(columns), "question", "golden", "messages")
+    asked = with_role(paths_in(columns), "question", "messages")
     called = []
     for path in filled:
         if joined(path) in _CALLED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from karat.documents.names import (
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
+from karat.documents.sentences import tells_how_to_judge
 from karat.documents.synonyms import as_one
 from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
@@ -148,7 +149,12 @@ class RowReader:
         else:
             taken = {*self._question, self._golden}
             others = [path for path in self._columns if path not in taken]
-            self._criteria = self._readable(criteria.columns_of(others))
+            rules = criteria.columns_of(others)
+            for path in result.roles.get("criterion", ()) if self._golden is None else ():
+                if path not in rules and tells_how_to_judge(self._columns[path]):
+                    rules.append(path)
+
+            self._criteria = self._readable(rules)
 
         self._types = {}
         for path in self._criteria:
@@ -416,10 +422,11 @@ class RowReader:
         if the user has not said so and these rows have something else to score, or nothing.
         """
         marks: dict[str, list[Row]] = {}
-        for path in dict.fromkeys(chain.from_iterable(self._first)):
-            if path in self._criteria or not unanswerable_values(path):
+        for path in self._columns:
+            taken = any(f"{path}.".startswith(f"{rule}.") for rule in self._criteria)
+            if taken or not unanswerable_values(path):
                 continue
-            if said := [row for row in self._first if says_unanswerable(path, row.get(path))]:
+            if said := [row for row in self._first if says_unanswerable(path, cell(row, path))]:
                 marks[path] = said
 
         if self._options.empty is not None:
@@ -451,7 +458,7 @@ class RowReader:
                     place="dataset.empty",
                     message=f"'{path}' marks {count} as having no answer: is it right to decline "
                     f"there? Write `empty: declines`{tools} below `dataset`; or `empty: missing`, "
-                    f"if nothing but {held} counts",
+                    f"if nothing but {held} counts{self._read_so_far()}",
                 )
             )
             break
@@ -756,7 +763,7 @@ class RowReader:
                     stated += (criteria.NO_TOOL,)
 
             marks = self._unanswerable
-            declines = any(map(says_unanswerable, marks, map(row.get, marks)))
+            declines = any(says_unanswerable(mark, cell(row, mark)) for mark in marks)
             if declines and self._golden is None:
                 stated += (Criterion(text=DECLINES),)
             golden: str | None = None

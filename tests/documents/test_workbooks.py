@@ -227,7 +227,7 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path):
     assert faults_of(path) == [
         (
             "dataset.sheet: must name one of the workbook's sheets: 'S1', 'S2' "
-            "(of answers to score, save one sheet as a CSV file)"
+            "(of answers to score, save one sheet as a CSV file); '*' reads 'S1', 'S2' as one"
         )
     ]
     assert faults_of(path, sheet="S3") == ["dataset.sheet: the workbook has no sheet 'S3' (known: S1, S2)"]
@@ -395,3 +395,25 @@ def test_a_sheet_without_a_header_has_numbered_columns(tmp_path):
     rows = [(1, dict(zip(names, ("a7", 2.339066339, "often"), strict=True)))]
     rows += [(2, dict(zip(names, ("b2", 1.5, "never"), strict=True)))]
     assert rows_of(tmp_path / "t.xlsx") == rows
+
+
+def test_sheets_that_ask_in_one_column_can_be_read_together(tmp_path):
+    more = [*HEADER, "source"]
+    path = workbook(tmp_path / "q.xlsx", [HEADER, ["a", "b", 1]], [more, ["a", "c", 2, "x"]], [["note"], ["y"]])
+    (said,) = faults_of(path)
+    assert said.endswith("CSV file); '*' reads 'S1', 'S2' as one")
+    assert rows_of(path, sheet="*") == [
+        (2, {"sheet": "S1", "question": "a", "answer": "b", "n": 1}),
+        (4, {"sheet": "S2", "question": "a", "answer": "c", "n": 2, "source": "x"}),
+    ]
+
+
+def test_the_table_with_questions_is_read_where_two_are_side_by_side(tmp_path):
+    rows = [["Name", "Town", None, "Answer", "Question"], ["Ann", "York", None, 3, "How many?"], ["Bob", "Hull"]]
+    path = workbook(tmp_path / "q.xlsx", rows)
+    assert rows_of(path) == [(2, {"Answer": 3, "Question": "How many?"})]
+    assert read_rows(path).notes == [
+        "two tables side by side: 'Answer', 'Question' are read, and not 'Name', 'Town'",
+    ]
+    apart = [["Question", "Topic", None, "Answer", "Mark"], ["How many?", "sums", None, 3, 1], [None, None, None, 4, 1]]
+    assert len(rows_of(workbook(tmp_path / "r.xlsx", apart))) == 2

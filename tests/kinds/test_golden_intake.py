@@ -507,7 +507,7 @@ def test_lists_are_looked_into_before_one_must_be_named(tmp_path):
     assert "'first' has 4 questions\n  'second' has 5 questions" in said
     open_ones = [{"question": row["question"], "note": row["answer"]} for row in questions]
     said = refused(written(tmp_path, {"first": open_ones, "second": open_ones}))
-    assert "of 'first': dataset.roles: what the columns hold is not certain" in said
+    assert "with `split: first`: dataset.roles: what the columns hold is not certain" in said
 
 
 @pytest.mark.parametrize("beside", [{}, {"id": ["q1", "q2", "q3", "q4"]}])

@@ -41,6 +41,7 @@ _FIRST = 100  # rows among which a sheet has its header
 _ERRORS = frozenset(
     {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"}
 )
+_RIGHT = frozenset({"golden", "answer", "criterion"})
 _DAMAGED = (
     ArithmeticError,
     AttributeError,
@@ -96,20 +97,25 @@ def read_workbook(
 
             if (wrong := unpacks_too_large(size, len(data))) is not None:
                 raise _bad(path, "file", wrong)
-            every = results and sheet == _ALL
-            alike = _alike(data, asked=not every) if sheet is None or every else []
+            every = sheet == _ALL
+            alike = _alike(data, asked=not every, results=results) if sheet is None or every else []
             if alike:
                 _read_together(rows, path, data, alike, results=results, every=every)
             else:
                 _read_sheet(rows, path, data, sheet)
         except BadDataset as error:
             (first, *_) = error.faults
-            asked = first.place == "dataset.sheet" and sheet is None
-            if results and asked and _alike(data, asked=False):
-                every_sheet = f"; '{_ALL}' reads those with the same columns, each as a condition"
-                raise _bad(path, first.place, first.message + every_sheet) from error
-
-            raise
+            if first.place != "dataset.sheet" or sheet is not None:
+                raise
+            together = _alike(data, asked=False, results=results)
+            if not together:
+                raise
+            every_sheet = f"; '{_ALL}' reads those with the same columns, each as a condition"
+            if not results:
+                every_sheet = f"; '{_ALL}' reads {_listed(together)} as one"
+            whole = _bad(path, first.place, first.message + every_sheet)
+            whole.parts = error.parts
+            raise whole from error
         except _DAMAGED as error:
             raise _bad(
                 path,
@@ -118,16 +124,24 @@ def read_workbook(
             ) from error
 
 
-def _alike(data: bytes, *, asked: bool) -> list[str]:
-    """The sheets that have one header, `asked`: all of them, and it has a question; none: there is
-    one sheet, or they differ or are parts of one dataset.
+def _alike(data: bytes, *, asked: bool, results: bool) -> list[str]:
+    """The sheets that have one header, or one question and something that is right, if they are no
+    `results`. `asked`: all of them, and it is one header with a question. None: there is one sheet,
+    or they differ or are parts of one dataset.
     """
     with _opened(data, values=True) as workbook:
         headers = _headers(workbook.worksheets)
 
+    forms = {}
+    for title, header in headers.items():
+        questions = with_role(header, "question")[:1]
+        forms[title] = header
+        if questions and not asked and not results:
+            forms[title] = [*questions, *sorted(roles_of(*header) & _RIGHT)]
+
     alike: list[str] = []
-    for header in headers.values():
-        same = [title for title in headers if headers[title] == header]
+    for form in forms.values():
+        same = [title for title in forms if forms[title] == form]
         if len(same) > max(1, len(alike)):
             alike = same
 
@@ -148,7 +162,7 @@ def _read_together(
     every: bool,
 ) -> None:
     """Adds the rows of several sheets, each with the name of its own: as its condition if a
-    question of results is in two, or the user wants `every` sheet.
+    question of results is in two, or the user wants `every` sheet of results.
     """
     assert isinstance(rows.rows, list)
     before = 0
@@ -164,16 +178,19 @@ def _read_together(
                 if question is not None and asked.setdefault(question, title) != title:
                     repeated = True
 
-    if repeated and not results:
+    if repeated and not results and not every:
         raise _must_name(path, titles)
-    conditions = repeated and all("condition" not in row for _, row in rows.rows)
+    conditions = repeated and results and all("condition" not in row for _, row in rows.rows)
     name = "condition" if conditions else "sheet"
     rows.rows[:] = [
         (number, {name: title, **row})
         for title, (number, row) in zip(sheets, rows.rows, strict=True)
     ]
-    listed = some_of([f"'{title}'" for title in titles])
-    rows.notes.append(f"rows: the sheets {listed}, named in the column '{name}'")
+    rows.notes.append(f"rows: the sheets {_listed(titles)}, named in the column '{name}'")
+
+
+def _listed(titles: Iterable[str]) -> str:
+    return some_of([f"'{title}'" for title in titles])
 
 
 def _must_name(path: Path, titles: Collection[str]) -> BadDataset:
@@ -194,6 +211,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
     """
     header: list[str] | None = None
     has_empty = False
+    asking = slice(None)  # the columns of the table with the questions
     number = 0
     with _sheet(path, data, sheet, values=True) as worksheet:
         if sheet is None:
@@ -204,7 +222,10 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         first = [*islice(lines, _FIRST)]
         above = titles(_of_one_width(cells for _, cells in first))
         rows.notes += above_the_header(above)
-        for number, cells in chain(first[len(above) :], lines):
+        first = first[len(above) :]
+        asking = _beside_another(rows, [cells for _, cells in first])
+        for number, every_cell in chain(first, lines):
+            cells = every_cell[asking]
             if all(map(is_empty, cells)):
                 continue
             if header is None:
@@ -220,8 +241,49 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
             )
 
     if header is not None and has_empty:
-        _find_formulas(rows, path, data, sheet, header, before)
+        _find_formulas(rows, path, data, sheet, header, before, asking)
     return before + number
+
+
+def _beside_another(rows: Rows, lines: Sequence[_Cells]) -> slice:
+    """The columns of the table with the questions, if another is beside it that goes on where it
+    ends, with an empty column between them; else all.
+    """
+    whole = slice(None)
+    table = [cells for cells in lines if not all(map(is_empty, cells))]
+    tables: list[list[int]] = [[]]
+    for place, column in enumerate(zip(*_of_one_width(table), strict=True)):
+        if any(not is_empty(cell) for cell in column):
+            tables[-1].append(place)
+        elif tables[-1]:
+            tables.append([])
+
+    asking: list[slice] = []
+    others: list[slice] = []
+    for places in filter(None, tables):
+        part = slice(places[0], places[-1] + 1)
+        names = [str(cell) for cell in table[0][part] if not is_empty(cell)]
+        asks = with_role(names, "question") and len(names) > 1
+        (asking if asks else others).append(part)
+
+    if len(asking) != 1 or not others:
+        return whole
+    names = [str(cell) for cell in table[0][asking[0]]]
+    beside = []
+    for part in others:
+        beside += [str(cell) for cell in table[0][part] if not is_empty(cell)]
+
+    goes_on = False
+    for cells in table:
+        ended = all(map(is_empty, cells[asking[0]]))
+        goes_on = goes_on or ended
+
+    if not goes_on or (roles_of(*beside) & _RIGHT and not roles_of(*names) & _RIGHT):
+        return whole
+    rows.notes.append(
+        f"two tables side by side: {_listed(names)} are read, and not {_listed(beside)}"
+    )
+    return asking[0]
 
 
 def _of_one_width(lines: Iterable[_Cells]) -> list[list[object]]:
@@ -299,7 +361,7 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
 
         header = next(iter(filled), None)
         if header is not None:
-            headers[sheet.title] = [str(cell) for cell in header if cell is not None]
+            headers[sheet.title] = [str(cell).strip() for cell in header if cell is not None]
 
     return headers
 
@@ -380,6 +442,7 @@ def _find_formulas(
     sheet: str | None,
     header: Sequence[str],
     before: int,
+    asking: slice,
 ) -> None:
     """Records a fault for each formula without a stored value: such a cell is not empty."""
     unknown: dict[int, str] = {}
@@ -392,7 +455,9 @@ def _find_formulas(
             _numbered(path, formulas),
             strict=True,
         ):
-            cell = zip(header, cells, written, strict=False)  # a row may be shorter than the header
+            cell = zip(
+                header, cells[asking], written[asking], strict=False
+            )  # a row may be shorter than the header
             name = next(
                 (name for name, value, formula in cell if value is None and formula is not None),
                 None,

@@ -86,7 +86,7 @@ class Golden(Kind):
         # the column with the sample's id; null: the position in the file, from 0, as text
         id_key: Key | None = None
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
-        sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
+        sheet: Key | None = None  # the sheet of an Excel workbook; *: all alike; null: the only one
         # rows with the same id (else question and golden answer) are one sample, not a fault
         repeated: bool = False
         # leave rows out that cannot be read, and count them; null: refuse
@@ -266,7 +266,8 @@ class Golden(Kind):
 
         further = ""  # what the first of those leaves open that cannot be read
         for name, left_open in [*unclear.items()][:1]:
-            further = f"\n  of '{name}': {left_open.faults[0].place}: {left_open.faults[0].message}"
+            (first, *_) = left_open.faults
+            further = f"\n  with `{setting}: {in_yaml(name)}`: {first.place}: {first.message}"
 
         for name, dataset in datasets.items():
             message += f"\n  '{name}' has {plural(len(dataset.samples), 'question')}"

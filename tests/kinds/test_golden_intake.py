@@ -759,3 +759,25 @@ def test_texts_beside_expected_tools_are_rules_or_asked_about(tmp_path):
     said = refused(written(tmp_path, table(query=ASKED, expected_tool=tools, expected_outcome=facts)))
     assert "1) roles: {question: query, golden: null, criterion: [expected_tool, expected_outcome]}" in said
     assert "2) roles: {question: query, golden: expected_outcome, criterion: expected_tool}" in said
+
+
+def test_lists_of_findings_are_offered_before_a_class(tmp_path):
+    found = [[{"sort": "hidden", "text": place}] for place in ("title", "note", "link", "end")]
+    said = refused(written(tmp_path, table(title=ASKED, category=["a", "b", "a", "b"], injections=found)))
+    assert "1) roles: {question: title, golden: injections}\n     several: all" in said
+    assert "2) roles: {question: title, golden: null, criterion: injections}" in said
+
+
+def test_answers_whose_questions_are_elsewhere_are_a_key(tmp_path):
+    steps = [["a", "b"], ["c"], ["d", "e"], ["f"]]
+    rows = table(id=["m1", "m2", "m3", "m4"], subject=["Life Sciences", "Sums"] * 2, memo_answer_af=SAID, steps=steps)
+    said = refused(written(tmp_path, rows))
+    assert "holds answers ('memo_answer_af') without their questions (a key)" in said
+    assert said.endswith("roles: {question: …, golden: …} (columns: id, subject, memo_answer_af, steps)")
+
+
+def test_a_question_is_put_with_its_context_as_karat_says(tmp_path):
+    path = written(tmp_path, table(text=ASKED, context=SAID, label=["yes", "no"] * 2))
+    (said,) = [warning for warning in load(path).warnings if "context" in warning]
+    assert said.endswith("set `roles: {question: [text, context]}`")
+    assert turns(load(path, roles={"question": ["text", "context"]}))[0] == (f"{ASKED[0]}\n\n{SAID[0]}", "yes")

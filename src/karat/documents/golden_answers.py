@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from karat.documents.agent_answers import BARE_ANSWER, BESIDE_ANSWER, answers_in_results
 from karat.documents.candidates import (
@@ -263,7 +264,8 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
     texts = []  # that no name explains: what is right, or rules
     for path in criteria:
         column = file.columns[path]
-        long = column.is_text and column.mean_length > _LABEL
+        in_most = 2 * column.filled > column.rows
+        long = column.is_text and in_most and column.mean_length > _LABEL
         if path not in stated and long and not names_documents(path):
             texts.append(path)
 
@@ -357,6 +359,26 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     one_is_known = any(map(meanings, classes))
     if not texts and not expected and len(classes) > 1 and one_is_known:
         goldens.insert(1, {"golden": tuple(classes)})
+
+
+def add_findings(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
+    """Offers lists of objects that no name explains as what must be found, together or each, where
+    it is asked whether there is a golden answer: before what only describes a question.
+    """
+    if file.door != "dataset" or "golden" in file.named or not file.needs_golden:
+        return
+    if not any(not golden.get("golden") for golden in goldens):
+        return
+    found: list[Taken] = []
+    for path, column in file.free.items():
+        if not isinstance(column.example, list) or column.messages or file.meanings[path]:
+            continue
+        objects = [part for part in column.example if isinstance(part, Mapping)]
+        keys = [*chain.from_iterable(objects)]
+        if keys and "." not in path and not any(map(names_documents, keys)):
+            found += [{"golden": (path,)}, {"criterion": (path, *shapes.get("criterion", ()))}]
+
+    goldens[:0] = found[: SHOWN // 2]
 
 
 def _is_stated(file: Candidates, path: str) -> bool:

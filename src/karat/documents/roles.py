@@ -17,7 +17,7 @@ import msgspec
 from karat.documents.agent_answers import with_all
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
 from karat.documents.columns import Column, without_number, without_point
-from karat.documents.golden_answers import add_together, golden_answers
+from karat.documents.golden_answers import add_findings, add_together, golden_answers
 from karat.documents.names import Role, meanings
 from karat.documents.questions import add_texts, questions_of
 from karat.documents.results import judged_apart, likewise_named
@@ -99,6 +99,7 @@ def _result(file: Candidates) -> Reading | Undecided:
     )
     add_texts(file, shapes, goldens, questions)
     add_together(file, shapes, goldens)
+    add_findings(file, shapes, goldens)
     if file.door == "results":
         goldens = with_all(file, goldens, shapes)
     readings = []

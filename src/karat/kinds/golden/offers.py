@@ -23,6 +23,8 @@ OF_A_LOG = (
 )
 ASKED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
 _PLAIN = re.compile(r"[^\W\d][\w.-]*(?: [\w.-]+)*")
+_MOST_COLUMNS = 60
+"""Names of columns in a question, one of which may be what is asked for."""
 _OTHER_THAN_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
@@ -89,7 +91,7 @@ def undecided_fault(
         )
 
     names = [path for path in columns if "." not in path]
-    listed = some_of(names, most=12) or "none"
+    listed = some_of(names, most=_MOST_COLUMNS) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines.append(
         "  (a role takes a column, a path inside one, several as [a, b], or null; further roles: "

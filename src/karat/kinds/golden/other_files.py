@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -30,6 +30,7 @@ _QUERY_IDS = word_set("queryid qid topicid topic query")
 _DOCUMENT_IDS = word_set("corpusid docid documentid docno passageid pid")
 _QUERIES = _QUERY_IDS | word_set("question querytext questiontext questionid")
 _WORDS_OF_NAMES = 4
+_LONGEST_CLASS = 24  # characters, in the mean
 _MOST_OF_QRELS = 6  # columns
 _CALLED = word_set("tool toolname function functionname")
 _GIVEN = word_set("params parameters arguments args kwargs toolinput toolargs")
@@ -131,6 +132,7 @@ _TAG = re.compile(
 """What a word of a sentence is, or a part of a name."""
 _TWO_WORDS = re.compile(r"\S\s+\S")
 _LETTER = re.compile("[A-E]")
+_ANSWERED = word_set("answer solution")
 _OF_KEYS = word_set("answer answers solution solutions label labels")
 _FEWEST_TAGS = 4
 _FEWEST_OF_A_RECORD = 8  # columns
@@ -152,10 +154,11 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
             filled[path] = column
 
     if _are_qrels(filled):
-        return "says which documents are relevant to a question (qrels): give the questions' file"
+        held = "says which documents are relevant to a question (qrels): give the questions' file"
+        return held + all_the_same(columns)
     for known in (answers_to_judge(filled), answers_alone(filled), results(filled)):
         if known is not None:
-            return known
+            return known + all_the_same(columns)
 
     asked = with_role(filled, "question")
     for path in asked if len(asked) == 1 else ():
@@ -174,12 +177,8 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
     if sort is None and not talks and are_records(filled):
         sort = "holds records, such as a catalogue or annotations"
     if sort is not None:
-        tops = ", ".join(path for path in columns if "." not in path)
-        return (
-            f"{sort}, it seems, and no questions: give the file with the questions; if its rows "
-            f"are asked all the same, name the columns: roles: {{question: …, golden: …}} "
-            f"(columns: {tops})"
-        )
+        wanted = "it seems, and no questions: give the file with the questions"
+        return f"{sort}, {wanted}{all_the_same(columns)}"
 
     asked = with_role(paths_in(columns), "question", "messages")
     called = []
@@ -199,6 +198,15 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
         )
 
     return None
+
+
+def all_the_same(columns: Iterable[str]) -> str:
+    """What to write if a file that seems to hold no questions does, as the end of a sentence."""
+    tops = ", ".join(path for path in columns if "." not in path)
+    return (
+        "; if its rows are asked all the same, name the columns: "
+        f"roles: {{question: …, golden: …}} (columns: {tops})"
+    )
 
 
 def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
@@ -333,7 +341,9 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
     right = []
     for path, column in columns.items():
         letters = len(column.values) > 1 and all(map(_LETTER.fullmatch, column.values))
-        if (joined(path) in _RIGHT | _OF_KEYS or letters) and "." not in path:
+        named = joined(path) in _RIGHT | _OF_KEYS or bool(_ANSWERED & {*words_of(path)})
+        alone = column.lists == 0 and "." not in path
+        if (named or letters) and alone and not names_documents(path):
             right.append(path)
 
     numbered = False
@@ -345,8 +355,10 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
         if counted and (unnamed or "id" in roles_of(path)) and not _has_words(column):
             numbered = True
             continue
-        few = column.repeats or column.is_constant or column.is_numeric
-        if not few or "question" in roles_of(path) or _has_words(column):
+        few = column.repeats or column.is_constant or column.is_numeric or column.lists > 0
+        classes = column.repeats and column.mean_length <= _LONGEST_CLASS
+        worded = _has_words(column) and not classes
+        if not few or "question" in roles_of(path) or worded:
             return None
 
     if len(right) == 1 and numbered:

@@ -260,8 +260,10 @@ class RowReader:
                 self.notes.append(f"'{path}' has answers, with {some_of(scores)}: {OF_A_LOG}")
 
         for path in self.reading.roles.get("context", ())[:1]:
+            both = ", ".join(map(in_yaml, (*self._question, path)))
             self.notes.append(
-                f"no agent sees '{path}': write it into the question if it is about that"
+                f"no agent sees '{path}': if the question is about it, set "
+                f"`roles: {{question: [{both}]}}`"
             )
 
     def _are_questions_alone(self, undecided: Undecided) -> bool:

@@ -781,3 +781,27 @@ def test_a_question_is_put_with_its_context_as_karat_says(tmp_path):
     (said,) = [warning for warning in load(path).warnings if "context" in warning]
     assert said.endswith("set `roles: {question: [text, context]}`")
     assert turns(load(path, roles={"question": ["text", "context"]}))[0] == (f"{ASKED[0]}\n\n{SAID[0]}", "yes")
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("MarkingCriterion", "judge"),
+        ("answer_facts", "judge"),
+        ("expected_topics", "judge"),
+        ("positive_keywords", "icontains"),
+        ("评分标准", "judge"),
+        ("criterios de evaluación", "judge"),
+    ],
+)
+def test_rules_beside_a_golden_answer_are_read_with_it(tmp_path, column, kind):
+    rows = table(question=ASKED, reference_answer=SAID, **{column: ["tea", "cake", "jam", "salt"]})
+    (sample, *_) = load(written(tmp_path, rows)).samples
+    assert (turns(load(written(tmp_path, rows)))[0]) == (ASKED[0], SAID[0])
+    assert [(rule.type, rule.text) for rule in sample.criteria] == [(kind, "tea")]
+
+
+def test_it_may_be_right_to_decline_in_other_words(tmp_path):
+    path = written(tmp_path, table(question=ASKED, answer=SAID, 是否应拒答=["否", "否", "是", "否"]))
+    assert "'是否应拒答' marks 1 item as having no answer" in refused(path)
+    assert turns(load(path, empty="declines"))[2] == (ASKED[2], DECLINES)

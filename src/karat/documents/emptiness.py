@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 
 from karat.documents.columns import LOOKED_AT, Row, cell, is_empty
+from karat.documents.languages import YES_OR_NO
 from karat.documents.names import joined, last_part, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import count, excerpt, plural, some_of
@@ -23,7 +24,9 @@ _DECLINES = word_set(
 )
 _EXPECTED = word_set("should must expect expects expected expectation require requires required")
 _IN_USE, _OUT_OF_USE = word_set("enabled isenabled"), word_set("disabled isdisabled skip skipped")
-_YES, _NO = word_set("true yes 1"), word_set("false no 0")
+_YES, _NO = {"true", "yes", "1"}, {"false", "no", "0"}
+for _word, _is_yes in YES_OR_NO.items():
+    (_YES if _is_yes else _NO).add(_word)
 
 
 def emptiness(rows: Rows, path: str) -> str | None:
@@ -77,7 +80,7 @@ def says_unanswerable(name: str, value: object) -> bool:
     return str(value).strip().casefold() in unanswerable_values(name)
 
 
-def unanswerable_values(name: str) -> frozenset[str]:
+def unanswerable_values(name: str) -> Collection[str]:
     """The values with which a column of this name says that a row has no answer; none: it does not
     speak of that.
     """
@@ -89,7 +92,7 @@ def unanswerable_values(name: str) -> frozenset[str]:
     if joined(name) in _HAS_AN_ANSWER:
         return _NO
 
-    return frozenset()
+    return ()
 
 
 def in_use(rows: Rows) -> Rows:

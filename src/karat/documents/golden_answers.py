@@ -367,7 +367,8 @@ def add_findings(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     """
     if file.door != "dataset" or "golden" in file.named or not file.needs_golden:
         return
-    if not any(not golden.get("golden") for golden in goldens):
+    without = [place for place, golden in enumerate(goldens) if not golden.get("golden")]
+    if not without or shapes.get("criterion"):
         return
     found: list[Taken] = []
     for path, column in file.free.items():
@@ -376,9 +377,9 @@ def add_findings(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
         objects = [part for part in column.example if isinstance(part, Mapping)]
         keys = [*chain.from_iterable(objects)]
         if keys and "." not in path and not any(map(names_documents, keys)):
-            found += [{"golden": (path,)}, {"criterion": (path, *shapes.get("criterion", ()))}]
+            found += [{"golden": (path,)}, {"criterion": (path,)}]
 
-    goldens[:0] = found[: SHOWN // 2]
+    goldens[without[0] : without[0]] = found[: SHOWN // 2]
 
 
 def _is_stated(file: Candidates, path: str) -> bool:

@@ -23,7 +23,21 @@ _IN_OTHER_LANGUAGES = {
     "output": """saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력 输出结果
         评审结果 判断结果
         识别结果 分类结果 出力結果 분류결과""",
-    "criterion": "criterio criterios critério critérios critère critères kriterium kriterien",
+    "criterion": """criterio criterios critério critérios critère critères kriterium kriterien
+        rúbrica rubrica rubrik rubrique barème erwartungshorizont bewertungskriterien
+        bewertungskriterium bewertungsmaßstab критерий критерии критерия критериев рубрика kriter
+        kriterler kriteria 评分标准 评分细则 评分要点 评判标准 评估标准 评价标准
+        评测标准 验收标准 得分点 採点基準 評価基準 判定基準 채점기준
+        평가기준 معيار معايير المعايير""",
+    "keypoints": "要点 关键点 关键要点 关键事实",
+    "facts": "hechos fatos faits fakten fatti факты 事实 事実 사실",
+    "topics": "temas themen sujets temi темы 主题",
+    "behavior": "comportamiento comportamento verhalten comportement поведение davranış 行为 行動",
+    "refuse": """rechazar recusar ablehnen refuser rifiutare отказать отказаться 拒答 拒绝 回答拒否
+        거절""",
+    "abstain": "abstenerse abster astenersi воздержаться",
+    "answerable": "respondible respondível beantwortbar répondable 可回答 回答可能 답변가능",
+    "unanswerable": "不可回答 无法回答 unbeantwortbar",
     "expected": """esperada esperado espera attendue attendu erwartet erwartete erwarteter attesa
         atteso verwacht verwachte ожидаемый ожидаемая ожидаемое очікувана diharapkan mongđợi mongdoi
         beklenen oczekiwana oczekiwany očekávaná 期望 预期 期待 期待される 想定 기대 예상
@@ -142,9 +156,9 @@ _IN_OTHER_LANGUAGES = {
     "human": "人工",
     "overall": "综合 総合 종합",
     "correctness": "правильность",
-    "evaluation": "évaluation",
+    "evaluation": "évaluation evaluación evaluacion avaliação avaliacao",
     "true": "真实",
-    "": """del della dello de do da du des der von vom por par le la el les của cua 的 の された""",
+    "": """del della dello de do da du des der von vom por par le la el les của cua 是否 的 の された""",
 }
 """A word that says nothing is left out, unless it ends a name, as in `text_de`."""
 _YES = """sí si sim oui ja evet да так tak ano có ya 是 对 はい 네 예 نعم हाँ vrai vero verdadero

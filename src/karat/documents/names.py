@@ -153,6 +153,23 @@ _REQUIRED = word_set(
     action actions component components item items evidence"""
 )
 """What an answer must have, where `required` precedes it."""
+_OF_ANSWERS_ONLY = word_set(
+    """answer reference gold golden groundtruth ideal expected key main core essential atomic
+    positive necessary mandatory"""
+)
+_MADE_OF = word_set(
+    "fact facts point points topics claims statements concepts aspects elements themes"
+)
+"""What a right answer is made of, where one of those words precedes it: `answer_facts`."""
+_JUDGING = word_set(
+    """marking grading scoring evaluation eval judge judging assessment acceptance success pass
+    passing rating answer expected"""
+)
+_RULES = word_set(
+    """criterion criteria rubric rubrics scheme guide guideline guidelines instructions rule rules
+    condition conditions checklist"""
+)
+"""Last words of names of rules, where one of those words precedes them: `MarkingCriterion`."""
 _DEMANDS = _FORBIDS | word_set(
     """expected expect must should gold golden goldens relevant mandatory"""
 )
@@ -570,7 +587,11 @@ def criterion_type(path: str) -> str | None:
         return None  # words of an address, which no answer needs
     if alternatives and plain == "icontains":
         plain = "icontains-any"
-    if words[0] == "required" and words[-1] in _REQUIRED:
+    required = words[0] == "required" and words[-1] in _REQUIRED
+    stated = words[0] in _OF_ANSWERS_ONLY and (plain == "icontains" or words[-1] in _MADE_OF)
+    ruled = words[0] in _JUDGING and words[-1] in _RULES
+    ruled = ruled or (words[0] in ("criterion", "criteria") and words[-1] in _JUDGING)
+    if len(words) > 1 and (required or stated or ruled):
         return plain or "judge"
     return plain if demands else None
 

@@ -341,9 +341,10 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
     right = []
     for path, column in columns.items():
         letters = len(column.values) > 1 and all(map(_LETTER.fullmatch, column.values))
-        named = joined(path) in _RIGHT | _OF_KEYS or bool(_ANSWERED & {*words_of(path)})
-        alone = column.lists == 0 and "." not in path
-        if (named or letters) and alone and not names_documents(path):
+        varied = column.is_text and not column.repeats
+        answers = varied and not _ANSWERED.isdisjoint(words_of(path))
+        named = joined(path) in _RIGHT | _OF_KEYS or answers
+        if (named or letters) and "." not in path and not names_documents(path):
             right.append(path)
 
     numbered = False

@@ -158,7 +158,8 @@ _IN_OTHER_LANGUAGES = {
     "correctness": "правильность",
     "evaluation": "évaluation evaluación evaluacion avaliação avaliacao",
     "true": "真实",
-    "": """del della dello de do da du des der von vom por par le la el les của cua 是否 的 の された""",
+    "": """del della dello de do da du des der von vom por par le la el les của cua 是否 的 の
+        された""",
 }
 """A word that says nothing is left out, unless it ends a name, as in `text_de`."""
 _YES = """sí si sim oui ja evet да так tak ano có ya 是 对 はい 네 예 نعم हाँ vrai vero verdadero

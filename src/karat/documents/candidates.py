@@ -134,6 +134,11 @@ class Candidates:
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
                 self.meanings[path] = ()
 
+        if any(joined(path) in ("body", "message") for path in self.free):
+            for path in self.free:
+                if joined(path) == "subject":  # of a mail, and no person
+                    self.meanings[path] = ()
+
         self.ask_targets()
         self.take_rules()
         if door == "results" and self._compares_prompts():

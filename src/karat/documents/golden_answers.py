@@ -241,7 +241,13 @@ def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:
     if joined(path) in _SURE_GOLDEN and not doubted:
         return [{"golden": (path,)}]
     if joined(path) in BESIDE_ANSWER:
-        return [{}, {"golden": (path,)}]
+        others = []  # that may be classes as well, such as its urgency
+        for other, column in file.free.items():
+            short = column.is_text and column.mean_length <= _LABEL
+            if short and len(column.values) > 1 and describes(other) and other != path:
+                others.append(other)
+
+        return [{}, {"golden": (path,)}, *each("golden", others[:2])]
     return [{"golden": (path,)}, {"answer": (path,)}]
 
 

@@ -32,6 +32,7 @@ _PLACES = word_set(
     filename article articles citation citations"""
 )
 _CLASSES = word_set("category class label labels")
+_FEW_COLUMNS = 4  # of which any text may be what is asked
 
 
 def questions_of(
@@ -385,6 +386,8 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
     """
     if file.door == "dataset":
         texts = sentences(file.columns, "question")
+        if not texts and len(file.free) <= _FEW_COLUMNS:
+            texts = file.texts()
         if not texts:
             return
         may_ask: list[tuple[str, ...]] = [*_bodies(texts), *((path,) for path in texts[:2])]
@@ -444,10 +447,9 @@ def _may_be_found(file: Candidates, path: str) -> bool:
     identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
     about = identifies or joined(path).endswith(("id", "name", "note", "notes", "comment"))
     about = about or path in FOUND_IN or holds_code(column)
-    listed = column.example if isinstance(column.example, list) else []
-    several = bool(listed) and all(isinstance(part, str) for part in listed)
+    structured = 2 * (column.lists + column.objects) > column.filled and "." not in path
     varies = column.is_text and len(column.values) > 1
-    return (varies or several) and not about and not column.is_hashed
+    return (varies or structured) and not about and not column.is_hashed
 
 
 def _inside_golden(path: str) -> bool:

@@ -325,6 +325,9 @@ def _collect(
             found |= inner or {f"{prefix}{key}": below}
         elif isinstance(below, Mapping) and depth < _DEEPEST:
             rows = _rows_by_id(below) or _answers_by_id(below)
+            entries = [*below.values()]
+            if all(isinstance(entry, Mapping) and _is_one_row(entry) for entry in entries):
+                rows = rows or [{"id": name, **entry} for name, entry in below.items()]
             if rows:
                 found[f"{prefix}{key}"] = rows
             else:

@@ -45,6 +45,14 @@ class _Sort(msgspec.Struct, frozen=True):
 
 _SORTS = (
     _Sort(
+        "holds a log of events",
+        (
+            word_set("level severity loglevel levelname"),
+            word_set("message event"),
+            word_set("ts timestamp time asctime datetime date"),
+        ),
+    ),
+    _Sort(
         "holds the tools that an agent may call",
         (
             word_set("parameters inputschema functionparameters functioninputschema argsschema"),
@@ -450,7 +458,9 @@ def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
             answers.append(path)
 
     asked = with_role(paths_in(columns), "question", "messages")
-    for path in with_role(paths_in(columns), "golden"):
+    verdicts = with_role(paths_in(columns), "golden")
+    verdicts += [path for path in columns if {"golden", "score"} <= roles_of(path)]
+    for path in verdicts:
         if columns[path].is_judgement and len(columns[path].values) > 1 and answers and not asked:
             return (
                 f"holds answers ('{answers[0]}') with the verdict that a judge should give "

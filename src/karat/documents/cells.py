@@ -19,6 +19,7 @@ from karat.documents.columns import Column, Row, cell, is_empty
 from karat.documents.names import (
     any_speaker_and_text,
     ends_with_reply,
+    is_choice_stem,
     joined,
     last_part,
     speaker_and_text,
@@ -481,6 +482,9 @@ def _place(value: object, given: Options, base: int | None) -> int | None:
                 return at
 
     match = re.match(r"^\(?([A-Za-z])[).:](?:\s|$)", written)
+    named = re.fullmatch(r"([^\W_]{3,})[\W_]+[A-Za-z]", written)  # `Option B`
+    if named is not None and is_choice_stem(named[1]):
+        match = re.search(r"([A-Za-z])$", written)
     if match is not None and match[1].upper() in given.labels:
         return given.labels.index(match[1].upper())
     return None

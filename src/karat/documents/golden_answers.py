@@ -222,6 +222,10 @@ def _beside_agents(
     for path in weak:
         options.append({"golden": (path,), "answer": (agent,)})
 
+    for path in agents[1:]:  # `model_answer` beside a student's
+        if not options and words_of(path)[0] == "model":
+            options += [{"golden": (path,), "answer": (agent,)}, {"answer": (agent,)}]
+
     if of_the_run or file.of_a_run:
         options += [{"answer": (agent,)}]
     if options:

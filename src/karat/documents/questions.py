@@ -19,19 +19,22 @@ from karat.documents.names import (
     names_documents,
     roles_of,
     side_of,
+    with_role,
     word_set,
     words_of,
 )
-from karat.documents.sentences import FEW_ROWS, describes, holds_code, sentences
+from karat.documents.sentences import FEW_ROWS, describes, holds_code, is_aside, sentences
 
-_HEADINGS = word_set("title subject headline")
-_BODIES = word_set("description body text content message")
+_HEADINGS = word_set("title subject headline premise")
+_BODIES = word_set("description body text content message hypothesis")
 _NAMES = _HEADINGS | {"name"}
 _PLACES = word_set(
     """chunk chunks doc docs document documents passage passages page pages url urls file files
     filename article articles citation citations"""
 )
 _CLASSES = word_set("category class label labels")
+_NOTES = word_set("note notes comment comments remark remarks explanation")
+_LONG = 25  # characters of a text that is no value to be found in another
 _FEW_COLUMNS = 4  # of which any text may be what is asked
 
 
@@ -262,22 +265,7 @@ def _offer_goldens(
     for question in questions:
         used |= {*question.get("question", ())}
 
-    places = []
-    for path in file.free:
-        if is_place(file, path) and path not in used:
-            places.append(path)
-
-    offers = places[: SHOWN // 2]
-    for path in texts:
-        taken = path in used or path in places
-        if not taken and joined(path) not in BESIDE_ANSWER | {"id"}:
-            offers.append(path)
-
-    if not offers:  # where the answer is found, say
-        for path in file.free:
-            if _may_be_found(file, path) and path not in used:
-                offers.append(path)
-
+    offers = _beside(file, texts, used)
     for path, column in file.free.items():
         both = column.is_yes_or_no and len(column.values) == 2  # such as 0 and 1
         of_rows = column.filled == column.rows and "." not in path
@@ -299,8 +287,44 @@ def _offer_goldens(
         if worded and all(worded):
             goldens.append({"criterion": (path,)})
 
-    goldens += _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
+    values = _values(file, used)
+    found = _in_order([*dict.fromkeys(offers)][: SHOWN - 1 - len(goldens)])
+    if len(values) > 1 and not {*offers} - {*values}:
+        found.insert(min(1, len(offers)), {"golden": tuple(values)})
+    goldens += found
     file.unsure = True
+
+
+def _beside(file: Candidates, texts: Sequence[str], used: Collection[str]) -> list[str]:
+    """The columns beside a question that may say what is right: where it is found, texts, what is
+    right by its name in an object of other things, else notes.
+    """
+    places = []
+    for path in file.free:
+        if is_place(file, path) and path not in used:
+            places.append(path)
+
+    offers = places[: SHOWN // 2]
+    for path in texts:
+        taken = path in used or path in places
+        if not taken and joined(path) not in BESIDE_ANSWER | {"id"}:
+            offers.append(path)
+
+    if not offers:  # where the answer is found, say
+        for path in file.free:
+            if _may_be_found(file, path) and path not in used:
+                offers.append(path)
+
+    for path in with_role(file.columns, "golden"):
+        if is_aside(path) and file.columns[path].filled:
+            offers.insert(0, path)
+
+    if not offers:  # the only words on it
+        for path, column in file.free.items():
+            if column.is_text and joined(path) in _NOTES:
+                offers.append(path)
+
+    return offers
 
 
 def _add_record(
@@ -386,7 +410,7 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
     """
     if file.door == "dataset":
         texts = sentences(file.columns, "question")
-        if not texts and len(file.free) <= _FEW_COLUMNS:
+        if not texts and len(file.free) <= _FEW_COLUMNS and len(file.texts()) > 1:
             texts = file.texts()
         if not texts:
             return
@@ -398,6 +422,9 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
 
         questions += [{"question": paths} for paths in may_ask]
         goldens += _in_order(others[: SHOWN - 1])
+        values = _values(file, texts[:1])
+        if len(values) > 1:
+            goldens.insert(1, {"golden": tuple(values)})
         _add_record(file, goldens[0], questions, texts)
         file.unsure = True
         return
@@ -416,6 +443,21 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
 
     goldens += [{**golden, "answer": (path,)} for path in texts]
     file.unsure = True
+
+
+def _values(file: Candidates, asked: Collection[str]) -> list[str]:
+    """The columns beside what is `asked` with short texts or numbers that no name explains: what
+    may have to be found in it, together.
+    """
+    found = []
+    for path, column in file.free.items():
+        short = column.mean_length < _LONG and not column.lists + column.objects
+        short = short and not is_place(file, path)
+        known = roles_of(path) - {"golden"} or joined(path) in BESIDE_ANSWER or path in FOUND_IN
+        if short and not known and "." not in path and path not in asked:
+            found.append(path)
+
+    return found
 
 
 def _bodies(paths: Collection[str]) -> list[tuple[str, ...]]:

@@ -18,11 +18,14 @@ from karat.documents.agent_answers import with_all
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
 from karat.documents.columns import Column, without_number, without_point
 from karat.documents.golden_answers import add_findings, add_together, golden_answers
-from karat.documents.names import Role, meanings
+from karat.documents.names import Role, joined, meanings, word_set
 from karat.documents.questions import add_texts, questions_of
 from karat.documents.results import judged_apart, likewise_named
 from karat.documents.sentences import describes, unexplained
 from karat.documents.shapes import shapes_of
+
+_INSTRUCTIONS = word_set("instruction instructions task prompt")
+"""Names of what is asked of a text in another column."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +37,18 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def one(self, role: Role) -> str | None:
         """The first column of a role; None: it has none."""
         return next(iter(self.roles.get(role, ())), None)
+
+    def changed(self, change: Taken) -> Reading:
+        """The same with some columns in other roles, which they have instead of their own."""
+        moved = {path for paths in change.values() for path in paths}
+        roles: Taken = {}
+        for named, held in self.roles.items():
+            kept = tuple(path for path in held if path not in moved)
+            if kept or not held:
+                roles[named] = kept
+
+        unused = tuple(path for path in self.unused if path not in moved)
+        return Reading(roles={**roles, **change}, unused=unused)
 
 
 class Undecided(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +185,9 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         several = []
     if several and second == "answer":
         changes.append({"answer": tuple(several)})
+    asked = reading.roles.get("question", ())
+    if second == "golden" and any(joined(path) in _INSTRUCTIONS for path in asked):
+        changes += [{"question": (*asked, path)} for path in texts[second]]
     for role, paths in texts.items():
         changes += [{role: (path,)} for path in paths]
 
@@ -192,19 +210,7 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         if question != other:
             changes.append({"question": (question,), second: (other,)})
 
-    others = []
-    for change in changes:
-        moved = {path for paths in change.values() for path in paths}
-        roles: Taken = {}
-        for named, held in reading.roles.items():
-            kept = tuple(path for path in held if path not in moved)
-            if kept or not held:
-                roles[named] = kept
-
-        unused = tuple(path for path in reading.unused if path not in moved)
-        others.append(Reading(roles={**roles, **change}, unused=unused))
-
-    return others
+    return [*map(reading.changed, changes)]
 
 
 def _reading(

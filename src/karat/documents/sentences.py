@@ -44,6 +44,8 @@ _CONDITION = re.compile(
 FEW_ROWS = 40
 """Rows whose values are enough to tell questions from classes."""
 _SENTENCE = 15  # characters on average; names and classes are shorter
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{3}")
+"""Japanese and Chinese, in which a character says as much as a third of a word."""
 _ASIDE = word_set(
     """metadata additionalmetadata meta config usage extra info annotations annotation scores
     metrics params parameters settings context contexts evidence"""
@@ -128,7 +130,10 @@ def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:
             continue
         if role == "golden" and words_of(path)[-1:] in _REMARKS:
             continue
-        if 2 * column.filled < column.rows or column.mean_length < _SENTENCE:
+        shortest = _SENTENCE
+        if _UNSPACED.search(str(column.example)):
+            shortest //= 3
+        if 2 * column.filled < column.rows or column.mean_length < shortest:
             continue
         if 2 * len(column.values) < min(column.filled, FEW_ROWS):
             continue

@@ -65,6 +65,9 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
 
     if len(document) > 1 and all(isinstance(part, str) for part in parts):
         named = ("question", "answer") if _are_sentences(document) else ("id", "value")
+        texts = [*document.values()]
+        if texts == parts and _are_sentences(texts) and sum(map(_asks, texts)) * 2 > len(texts):
+            named = ("id", "question")
         return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
 
     talks = _talks_in(document)
@@ -326,8 +329,10 @@ def _collect(
         elif isinstance(below, Mapping) and depth < _DEEPEST:
             rows = _rows_by_id(below) or _answers_by_id(below)
             entries = [*below.values()]
-            if all(isinstance(entry, Mapping) and _is_one_row(entry) for entry in entries):
-                rows = rows or [{"id": name, **entry} for name, entry in below.items()]
+            shapes = [{*table[0]} - {"id"} for table in found.values()]
+            alone = len(entries) == 1 and isinstance(entries[0], Mapping)
+            if alone and (_is_one_row(entries[0]) or {*entries[0]} in shapes):
+                rows = [{"id": name, **entry} for name, entry in below.items()]
             if rows:
                 found[f"{prefix}{key}"] = rows
             else:
@@ -428,8 +433,12 @@ def _alike_by_id(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _are_sentences(names: Collection[str]) -> bool:
     """Whether most names are sentences, as questions are, and no ids."""
-    said = sum(len(name.split()) > 3 or name.strip().endswith(("?", "？", "؟")) for name in names)
+    said = sum(len(name.split()) > 3 or _asks(name) for name in names)
     return 2 * said > len(names)
+
+
+def _asks(text: str) -> bool:
+    return text.strip().endswith(("?", "？", "؟"))
 
 
 def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:

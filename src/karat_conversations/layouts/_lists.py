@@ -86,8 +86,9 @@ def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
         elif len({len(entries) for entries in lists.values()}) > 1:
             uneven.append(number)
         else:
+            names = [*lists] if len(parallel) > 1 else ["question"]
             for entry in zip(*lists.values(), strict=True):
-                apart.append((number, {**beside, **dict(zip(lists, entry, strict=True))}))
+                apart.append((number, {**beside, **dict(zip(names, entry, strict=True))}))
 
     found = with_rows(rows, apart, f"rows: the lists {some_of(parallel)}")
     for number in uneven:
@@ -148,6 +149,15 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
             isinstance(row.get(asked), list) and len(row[asked]) > 1 for row in first
         ):
             return [asked, *(path for path in alike if path != asked)]
+
+        texts = []
+        for row in first:
+            for _, part in _parts(row.get(asked)):
+                texts.append(isinstance(part, str) and part.strip().endswith(("?", "？", "؟")))
+
+        answered = roles_of(*columns) & {*ANSWERED, "criterion", "choices"}
+        if len(texts) > len(first) and 2 * sum(texts) > len(texts) and not answered:
+            return [asked]
 
     return []
 

@@ -30,7 +30,7 @@ _FEWEST = 3  # lines, of which most are questions
 def questions_in(text: str) -> list[Mapping[str, str]]:
     """A row for each question, with its answer if the text has one; none: it is another text."""
     text = text.lstrip("\ufeff")
-    found = _of_table(text) or _below_headings(text)
+    found = _of_tables(text) or _below_headings(text)
     if found:
         return found
     marks = [*_MARK.finditer(text)]
@@ -49,28 +49,29 @@ def questions_in(text: str) -> list[Mapping[str, str]]:
     return [{"question": line} for line in lines]
 
 
-def _of_table(text: str) -> list[Mapping[str, str]]:
-    """The rows of the only table in Markdown, if a column is the question."""
+def _of_tables(text: str) -> list[Mapping[str, str]]:
+    """The rows of the tables in Markdown of which a column is the question, if they have one
+    header.
+    """
     lines = [line.strip() for line in text.splitlines()]
-    starts = []
-    for at, line in enumerate(lines):
-        if _RULE.fullmatch(line) and at > 0:
-            starts.append(at)
-
-    if len(starts) != 1:
-        return []
-    (start,) = starts
-    names = _cells(lines[start - 1])
-    if not with_role(names, "question") or len({*names}) < len(names):
-        return []
     rows: list[Mapping[str, str]] = []
-    for line in lines[start + 1 :]:
-        if not line.startswith("|"):
-            break
-        cells = _cells(line)
-        if len(cells) != len(names):
+    names: list[str] = []
+    for at, line in enumerate(lines[1:], start=1):
+        if not _RULE.fullmatch(line):
+            continue
+        header = _cells(lines[at - 1])
+        if not with_role(header, "question") or len({*header}) < len(header):
+            continue
+        if names and header != names:
             return []
-        rows.append(dict(zip(names, cells, strict=True)))
+        names = header
+        for row in lines[at + 1 :]:
+            if not row.startswith("|"):
+                break
+            cells = _cells(row)
+            if len(cells) != len(names):
+                return []
+            rows.append(dict(zip(names, cells, strict=True)))
 
     return rows
 

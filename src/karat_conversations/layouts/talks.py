@@ -299,7 +299,9 @@ def _in_cells(
                     beside += len(of_tree(value)) - len(of_tree(held))
                 chats.append((number, {**others, MESSAGES: read(held)}))
 
-            if len(chats) > 1 and all(len(row[MESSAGES]) <= 1 for _, row in chats):
+            expects = with_role(columns, "golden", "criterion")
+            alone = len(chats) > 1 and all(len(row[MESSAGES]) <= 1 for _, row in chats)
+            if alone and not expects:
                 return message_a_row(rows, chats, path)
             if agent and not any(has_both_sides(row[MESSAGES]) for _, row in chats):
                 continue

@@ -45,14 +45,6 @@ class _Sort(msgspec.Struct, frozen=True):
 
 _SORTS = (
     _Sort(
-        "holds a log of events",
-        (
-            word_set("level severity loglevel levelname"),
-            word_set("message event"),
-            word_set("ts timestamp time asctime datetime date"),
-        ),
-    ),
-    _Sort(
         "holds the tools that an agent may call",
         (
             word_set("parameters inputschema functionparameters functioninputschema argsschema"),
@@ -106,8 +98,8 @@ _SORTS = (
         "holds the lines of a program's log",
         (
             word_set("level loglevel severity levelname"),
-            word_set("message msg"),
-            word_set("timestamp time datetime asctime"),
+            word_set("message msg event"),
+            word_set("ts timestamp time datetime asctime"),
         ),
     ),
     _Sort(

@@ -200,3 +200,30 @@ def test_answers_with_verdicts_are_a_test_of_a_judge(tmp_path):
     assert "a test of a judge, and no questions" in refused(
         written(tmp_path, table(answer=SAID, verdict=["pass", "fail", "pass", "fail"]))
     )
+
+
+def test_a_header_below_names_of_groups_is_the_header(tmp_path):
+    text = ",Input,,Expected output,\nNo,Question,Language,Answer,Source\n" + "".join(
+        f"{at},{asked},en,{said},a.pdf\n" for at, (asked, said) in enumerate(zip(ASKED, SAID, strict=True))
+    )
+    dataset = load(written(tmp_path, text, "q.csv"))
+    assert turns(dataset) == [*zip(ASKED, SAID, strict=True)]
+    assert dataset.understood.notes == ("left out above the header: Input, Expected output",)
+
+
+def test_the_index_of_an_answer_counts_choices(tmp_path):
+    rows = [{"question": "Which?", "option_1": "x", "option_2": "y", "answer_index": 1}]
+    rows.append({"question": "Who?", "option_1": "Ann", "option_2": "Bob", "answer_index": 2})
+    assert [golden for _, golden in turns(load(written(tmp_path, rows)))] == ["A", "B"]
+
+
+def test_what_a_tool_is_given_is_no_golden_answer(tmp_path):
+    expect = [{"tool": "list", "args": {"month": at}, "must_not": ["delete"]} for at in range(4)]
+    read = load(written(tmp_path, table(input=ASKED, expect=expect))).samples[0]
+    assert read.turns[0].golden is None
+    assert [rule.type for rule in read.criteria] == ["tool", "not-icontains"]
+
+
+def test_ways_to_ask_are_not_taken_for_the_question_beside_them(tmp_path):
+    rows = table(canonical=ASKED, paraphrases=[["A?", "B?"], ["C?", "D?"], ["E?", "F?"], ["G?", "H?"]], answer=SAID)
+    assert "1) roles: {question: canonical, golden: answer}" in refused(written(tmp_path, rows))

@@ -75,6 +75,8 @@ _OF_RUNS: tuple[Role, ...] = (
 _CLOCK = re.compile(r"\d?\d:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?")
 """Times of a day, which are no durations."""
 _GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
+_ARGUMENTS = word_set("args arguments argument kwargs params parameters")
+"""Names of what a tool is given, in which there is no answer."""
 AGENTS_IN_RESULTS = word_set(
     """response responses output outputs completion completions reply result answer answers
     finalanswer answertext fullanswer ai bot chatbot assistant"""
@@ -319,6 +321,8 @@ class Candidates:
                 found.append(path)
                 continue
 
+            if any(joined(parent) in _ARGUMENTS for parent in parents):
+                continue
             given = any(joined(parent) in _GIVEN for parent in parents)
             if role in roles or (role == "question" and given):
                 found.append(path)

@@ -41,7 +41,7 @@ ANY_OF = word_set(
 """Names whose list means that any of its texts is right."""
 _ALIASES = word_set(
     """aliases alternativeanswers alternateanswers alternatives acceptedanswers acceptableanswers
-    otheranswers answeraliases synonyms answervariants"""
+    otheranswers answeraliases synonyms answervariants altanswers acceptanswers variants"""
 )
 """Names of columns with further right answers beside the golden one."""
 NOTHING = "[]"

@@ -463,7 +463,10 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
         sentence = str(cells[0]).startswith("# ") and len(cells) != len(following)
         comment = marked and (len(filled) == 1 or of_header or sentence)
         is_title = len(cells) > 2 and len(filled) < 2
-        if not comment and not is_title:
+        below = [cell for cell in map(str, following) if cell.strip() and meanings(cell)]
+        named = [cell for cell in map(str, filled) if meanings(cell)]
+        of_groups = len(filled) < len(cells) and 2 * len(below) > len(cells)  # of columns
+        if not comment and not is_title and not (of_groups and len(below) > len(named)):
             return found
 
         found.append(cells)

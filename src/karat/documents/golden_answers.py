@@ -35,7 +35,7 @@ _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
     answertext fullanswer program cypher translation groundtruthlabel targetoutput
     targetresponse answerspan answerpassage answerexcerpt answerquote answersnippet
-    answersentence"""
+    answersentence answerindex answeridx answernumber answerletter labelindex labelidx"""
 )
 _LABEL = 40  # characters of a class, on average
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")

@@ -33,6 +33,7 @@ _PLACES = word_set(
     filename article articles citation citations"""
 )
 _CLASSES = word_set("category class label labels")
+_COUNTS = word_set("index idx row line item number")
 _NOTES = word_set("note notes comment comments remark remarks explanation")
 _LONG = 25  # characters of a text that is no value to be found in another
 _FEW_COLUMNS = 4  # of which any text may be what is asked
@@ -284,7 +285,8 @@ def _offer_goldens(
         for text in held.values():
             worded.append(isinstance(text, str) and len(text.split()) > 3)
 
-        if worded and all(worded):
+        asked_of = any(path.partition(".")[0] == column.path for path in used)
+        if worded and all(worded) and not asked_of:
             goldens.append({"criterion": (path,)})
 
     values = _values(file, used)
@@ -312,7 +314,8 @@ def _beside(file: Candidates, texts: Sequence[str], used: Collection[str]) -> li
 
     if not offers:  # where the answer is found, say
         for path in file.free:
-            if _may_be_found(file, path) and path not in used:
+            around = any(f"{asked}.".startswith(f"{path}.") for asked in used)
+            if _may_be_found(file, path) and not around:
                 offers.append(path)
 
     for path in with_role(file.columns, "golden"):
@@ -453,7 +456,8 @@ def _values(file: Candidates, asked: Collection[str]) -> list[str]:
     for path, column in file.free.items():
         short = column.mean_length < _LONG and not column.lists + column.objects
         short = short and not is_place(file, path)
-        known = roles_of(path) - {"golden"} or joined(path) in BESIDE_ANSWER or path in FOUND_IN
+        known = joined(path) in BESIDE_ANSWER or path in FOUND_IN or column.numbers_rows
+        known = known or bool(roles_of(path) - {"golden"} or {*words_of(path)} & _COUNTS)
         if short and not known and "." not in path and path not in asked:
             found.append(path)
 

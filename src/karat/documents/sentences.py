@@ -131,7 +131,7 @@ def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:
         if role == "golden" and words_of(path)[-1:] in _REMARKS:
             continue
         shortest = _SENTENCE
-        if _UNSPACED.search(str(column.example)):
+        if not known and _UNSPACED.search(str(column.example)):
             shortest //= 3
         if 2 * column.filled < column.rows or column.mean_length < shortest:
             continue

@@ -52,7 +52,11 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
                 others.append(other)
 
         roles = roles_of(*others)
-        if "question" in roles:
+        asks = 0  # texts of another column that are questions
+        for row in first:
+            asks += any(str(row.get(other)).strip().endswith(("?", "？")) for other in others)
+
+        if "question" in roles or 2 * asks > len(first):
             continue  # they are variants of it
         if name in named:
             to = name

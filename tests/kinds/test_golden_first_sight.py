@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import openpyxl
 import pytest
 
 from karat.errors import BadDataset
@@ -36,68 +35,6 @@ def refused(path, **options):
 
 def turns(dataset):
     return [(turn.question, turn.golden) for sample in dataset.samples for turn in sample.turns]
-
-
-def test_the_only_sheet_that_may_hold_questions_is_asked_about_with_its_name(tmp_path):
-    path = tmp_path / "q.xlsx"
-    book = openpyxl.Workbook()
-    book.active.title = "Read me"
-    for line in ("Tests of the helpdesk", "Kept by Ann", "Do not sort"):
-        book.active.append([line])
-    sheet = book.create_sheet("Cases")
-    for row in [["User says", "Bot should answer"], *zip(ASKED, SAID, strict=True)]:
-        sheet.append(row)
-    book.save(path)
-    with pytest.raises(BadDataset) as bad:
-        load(path)
-    assert "in each case with `sheet: Cases` below `dataset` (no questions, it seems, in 'Read me')" in str(bad.value)
-    assert bad.value.readings[0] == "roles: {question: User says, golden: Bot should answer}\nsheet: Cases"
-    chosen = load(path, sheet="Cases", roles={"question": "User says", "golden": "Bot should answer"})
-    assert turns(chosen) == [*zip(ASKED, SAID, strict=True)]
-
-
-def test_choices_that_say_whether_they_are_right_are_choices_and_golden_answers(tmp_path):
-    towers = [{"texto": "Ninety", "correcta": True}, {"texto": "Nine", "correcta": False}]
-    poets = [{"texto": text, "correcta": text != "Nobody"} for text in ("A poet", "Nobody", "The court")]
-    rows = [{"question": ASKED[0], "alternatives": towers}, {"question": ASKED[1], "alternatives": poets}]
-    assert turns(load(written(tmp_path, rows))) == [
-        (f"{ASKED[0]}\n\nA) Ninety\nB) Nine", "A"),
-        (f"{ASKED[1]}\n\nA) A poet\nB) Nobody\nC) The court", "A, C"),
-    ]
-    moodle = [{"question": ASKED[0], "answer": [{"text": "9", "fraction": 0}, {"text": "90", "fraction": 100}]}]
-    assert turns(load(written(tmp_path, moodle))) == [(f"{ASKED[0]}\n\nA) 9\nB) 90", "B")]
-
-
-def test_columns_with_numbers_are_choices_in_any_language_if_the_key_counts_them(tmp_path):
-    text = 'Frage,Wahl 1,Wahl 2,Wahl 3,Richtige Antwort\nWie hoch?,9 m,90 m,900 m,2\nWer?,Ann,Bob,Cid,"1, 2"\n'
-    assert turns(load(written(tmp_path, text, "q.csv"))) == [
-        ("Wie hoch?\n\nA) 9 m\nB) 90 m\nC) 900 m", "B"),
-        ("Wer?\n\nA) Ann\nB) Bob\nC) Cid", "A, B"),
-    ]
-
-
-@pytest.mark.parametrize("key", ["AC", "A, C", "a;c", "A、C"])
-def test_letters_of_several_choices_are_all_right_together(tmp_path, key):
-    rows = [{"question": "Which?", "A": "x", "B": "y", "C": "z", "answer": key}]
-    rows.append({"question": "Who?", "A": "Ann", "B": "Bob", "C": "Cid", "answer": "B"})
-    assert [golden for _, golden in turns(load(written(tmp_path, rows)))] == ["A, C", "B"]
-
-
-def test_a_first_line_with_a_question_above_others_is_a_row(tmp_path):
-    text = "".join(f"{asked},{said.strip('.')}\n" for asked, said in zip(ASKED, SAID, strict=True))
-    path = written(tmp_path, text, "q.csv")
-    assert "1) roles: {question: column 1, golden: column 2}" in refused(path)
-    assert len(load(path, roles={"question": "column 1", "golden": "column 2"}).samples) == 4
-
-
-def test_comments_with_commas_above_the_header_are_left_out(tmp_path):
-    path = written(tmp_path, f"# questions, version 2\n# by Ann\nquestion,answer\n{ASKED[0]},{SAID[0]}\n", "q.csv")
-    assert turns(load(path)) == [(ASKED[0], SAID[0])]
-
-
-def test_a_list_of_texts_that_no_name_explains_is_offered_as_golden_answer(tmp_path):
-    rows = table(ask=ASKED, accept=[["90 m", "ninety"], ["a poet"], ["the sea", "sea"], ["1820"]])
-    assert "1) roles: {question: ask, golden: accept}\n     several: all" in refused(written(tmp_path, rows))
 
 
 def test_parts_of_a_file_with_one_question_are_read_as_those_with_several(tmp_path):

@@ -247,8 +247,8 @@ def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:
     if joined(path) in BESIDE_ANSWER:
         others = []  # that may be classes as well, such as its urgency
         for other, column in file.free.items():
-            short = column.is_text and column.mean_length <= _LABEL
-            if short and len(column.values) > 1 and describes(other) and other != path:
+            words = column.is_text and not any(" " in value for value in column.values)
+            if words and len(column.values) > 1 and describes(other) and other != path:
                 others.append(other)
 
         return [{}, {"golden": (path,)}, *each("golden", others[:2])]

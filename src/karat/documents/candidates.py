@@ -125,8 +125,15 @@ class Candidates:
                 self.free[path] = column
 
         self.meanings = {}
+        right = "golden" in named or any(Meaning("golden") in meanings(path) for path in self.free)
         for path, column in self.free.items():
             self.meanings[path] = meanings(path)
+            if door == "dataset" and unanswerable_values(path) and column.is_yes_or_no:
+                self.meanings[path] = ()  # where it is right to decline, which is asked
+            notes = not self.meanings[path] or Meaning("metadata") in self.meanings[path]
+            may_judge = door == "dataset" and notes and not right
+            if may_judge and describes(path) and tells_how_to_judge(column):
+                self.meanings[path] = (Meaning("criterion"),)
             if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
                 self.meanings[path] = (Meaning("started"),)
             if joined(path) in _NUMBERED and column.numbers_rows:
@@ -142,7 +149,6 @@ class Candidates:
                     self.meanings[path] = ()
 
         self.ask_targets()
-        self.take_rules()
         if door == "results" and self._compares_prompts():
             for path in self.free:
                 if "prompt" in words_of(last_part(path)):
@@ -173,19 +179,6 @@ class Candidates:
         if Meaning("golden") in meanings(path):
             among = column.rows  # what few rows have may be a note on them
         return _HALF * among
-
-    def take_rules(self) -> None:
-        """Makes notes that tell how to judge an answer criteria, where nothing is right by its
-        name; and gives no role to what says that it is right to decline, which is asked.
-        """
-        if self.door == "results":
-            return
-        right = self.strong("golden") or "golden" in self.named
-        for path, column in self.free.items():
-            if not right and describes(path) and tells_how_to_judge(column):
-                self.meanings[path] = (Meaning("criterion"),)
-            if column.is_yes_or_no and unanswerable_values(path):
-                self.meanings[path] = ()
 
     def ask_targets(self) -> None:
         """Makes `target` the question where another column says what is expected, and none asks."""

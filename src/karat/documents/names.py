@@ -161,6 +161,8 @@ _MADE_OF = word_set(
     "fact facts point points topics claims statements concepts aspects elements themes"
 )
 """What a right answer is made of, where one of those words precedes it: `answer_facts`."""
+_OF_OTHERS = word_set("context contexts chunk chunks retrieval search question query source")
+"""Words of names of what is found or asked, and not answered: `ideal_context_keywords`."""
 _JUDGING = word_set(
     """marking grading scoring evaluation eval judge judging assessment acceptance success pass
     passing rating answer expected"""
@@ -590,6 +592,7 @@ def criterion_type(path: str) -> str | None:
         plain = "icontains-any"
     required = words[0] == "required" and words[-1] in _REQUIRED
     stated = words[0] in _OF_ANSWERS_ONLY and (plain == "icontains" or words[-1] in _MADE_OF)
+    stated = stated and known.isdisjoint(_OF_OTHERS)
     ruled = words[0] in _JUDGING and words[-1] in _RULES
     ruled = ruled or (words[0] in ("criterion", "criteria") and words[-1] in _JUDGING)
     if len(words) > 1 and (required or stated or ruled):

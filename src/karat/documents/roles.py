@@ -113,8 +113,9 @@ def _result(file: Candidates) -> Reading | Undecided:
         answers={*first.get("answer", ())},
     )
     add_texts(file, shapes, goldens, questions)
-    add_together(file, shapes, goldens)
-    add_findings(file, shapes, goldens)
+    if len(goldens) > 1:
+        add_together(file, shapes, goldens)
+        add_findings(file, shapes, goldens)
     if file.door == "results":
         goldens = with_all(file, goldens, shapes)
     readings = []

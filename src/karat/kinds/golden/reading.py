@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import count, islice, repeat
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -425,8 +425,9 @@ class RowReader:
         """
         marks: dict[str, list[Row]] = {}
         for path in self._columns:
-            taken = any(f"{path}.".startswith(f"{rule}.") for rule in self._criteria)
-            if taken or not unanswerable_values(path):
+            if not unanswerable_values(path):
+                continue
+            if any(f"{path}.".startswith(f"{rule}.") for rule in self._criteria):
                 continue
             if said := [row for row in self._first if says_unanswerable(path, cell(row, path))]:
                 marks[path] = said
@@ -442,28 +443,28 @@ class RowReader:
             return [*marks]
 
         golden = self._golden
+        marking = []
         for path, rows in marks.items():
             if golden is None and not self._criteria:
                 continue
 
             lacking = golden is not None and any(is_empty(cell(row, golden)) for row in rows)
-            if lacking or len(rows) == len(self._first):
-                continue
+            if not lacking and len(rows) < len(self._first):
+                marking.append(f"'{path}' marks {plural(len(rows), self.rows.unit)}")
 
+        if marking:
             held = f"'{golden or self._criteria[0]}'"
             tools = ""
             if "tool" in self._types.values():
                 tools = " (or `empty: no_tool`, if no tool may be called either)"
-            count = plural(len(rows), self.rows.unit)
             self.faults.append(
                 Fault(
                     place="dataset.empty",
-                    message=f"'{path}' marks {count} as having no answer: is it right to decline "
+                    message=f"{' and '.join(marking)} as having no answer: is it right to decline "
                     f"there? Write `empty: declines`{tools} below `dataset`; or `empty: missing`, "
                     f"if nothing but {held} counts{self._read_so_far()}",
                 )
             )
-            break
 
         return []
 
@@ -765,7 +766,7 @@ class RowReader:
                     stated += (criteria.NO_TOOL,)
 
             marks = self._unanswerable
-            declines = any(says_unanswerable(mark, cell(row, mark)) for mark in marks)
+            declines = any(map(says_unanswerable, marks, map(cell, repeat(row), marks)))
             if declines and self._golden is None:
                 stated += (Criterion(text=DECLINES),)
             golden: str | None = None

@@ -15,6 +15,7 @@ from karat.documents.candidates import (
     each,
     is_in_answer,
 )
+from karat.documents.cells import are_marked_choices
 from karat.documents.columns import outermost
 from karat.documents.names import (
     Meaning,
@@ -29,7 +30,7 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.sentences import describes, tells_how_to_judge
-from karat.documents.shapes import marked_choices, right_letters
+from karat.documents.shapes import right_letters
 
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -74,9 +75,9 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         return answers_in_results(file, exact, agents, weak, shapes)
     if named is not None:
         return [{}]
-    marked = marked_choices(file)
-    if marked and not exact and marked == shapes.get("choices"):
-        return [{"golden": marked}]
+    choices = shapes.get("choices", ())
+    if len(choices) == 1 and not exact and are_marked_choices(file.columns[choices[0]].example):
+        return [{"golden": choices}]
     for path in () if exact or agents else shapes.get("messages", ()):
         chats = file.columns[path]
         if 2 * chats.replies <= chats.messages:

@@ -187,9 +187,11 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
     if several and second == "answer":
         changes.append({"answer": tuple(several)})
     asked = reading.roles.get("question", ())
-    if second == "golden" and any(joined(path) in _INSTRUCTIONS for path in asked):
-        changes += [{"question": (*asked, path)} for path in texts[second]]
     for role, paths in texts.items():
+        for path in paths:
+            if role == "golden" and asked and joined(asked[0]) in _INSTRUCTIONS:
+                changes.append({"question": (*asked, path)})
+
         changes += [{role: (path,)} for path in paths]
 
     classes = []

@@ -58,7 +58,7 @@ def shapes_of(file: Candidates) -> Taken:
     messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
     if messages:
         found["messages"] = tuple(messages)
-    choices = marked_choices(file) or _choices(file)
+    choices = _choices(file)
     if choices and "choices" not in file.named:
         found["choices"] = choices
     distractors = [path for path in file.strong("distractor") if path not in choices]
@@ -149,14 +149,6 @@ def _letters(file: Candidates, letters: Sequence[str]) -> list[str]:
     return found
 
 
-def marked_choices(file: Candidates) -> tuple[str, ...]:
-    """The column of questions with lists of choices, each of which says whether it is right."""
-    for path, column in file.columns.items() if file.door == "dataset" else ():
-        if are_marked_choices(column.example):
-            return (path,)
-    return ()
-
-
 def _choices(file: Candidates) -> tuple[str, ...]:
     """A column with a list, or columns that differ by a running letter or number."""
     for path in file.strong("choices"):
@@ -168,28 +160,14 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if column.lists + column.objects > 0 or listed:
             return (path,)
 
-    # a list of texts beside the index of the right one
-    places: set[str] = set()
-    for path in with_role(file.columns, "golden"):
-        column = file.columns[path]
-        if column.filled == column.rows == column.numbers and all(
-            map(str.isdecimal, column.values)
-        ):
-            places |= column.values
-
-    several = []
+    lists = []
     for path, column in file.free.items():
-        listed = column.example
-        if not isinstance(listed, list):
-            continue
-        texts = len({part for part in listed if isinstance(part, str)})
-        roles = roles_of(path)
-        answers = roles & {"answer", "choices", "golden"} and "golden" not in sure_roles(path)
-        if 1 < texts == len(listed) >= max(map(int, places), default=texts + 1) and answers:
-            several.append(path)
+        if isinstance(column.example, list):
+            lists.append(path)
 
-    if file.door == "dataset" and len(places) > 1 and len(several) == 1:
-        return (several[0],)
+    indexed = _indexed_lists(file, lists) if lists else ()
+    if indexed:
+        return indexed
     stems: dict[str, dict[str, str]] = {}  # stem → path → mark
     for path, column in file.columns.items():
         match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)
@@ -233,6 +211,38 @@ def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -
             return True
 
     return False
+
+
+def _indexed_lists(file: Candidates, lists: Sequence[str]) -> tuple[str, ...]:
+    """The column whose lists are choices, each of which says whether it is right, or texts beside
+    the index of the right one.
+    """
+    if file.door != "dataset":
+        return ()
+    for path in lists:
+        if are_marked_choices(file.free[path].example):
+            return (path,)
+
+    places: set[str] = set()
+    for path in with_role(file.columns, "golden"):
+        column = file.columns[path]
+        whole = column.filled == column.rows == column.numbers
+        if whole and all(map(str.isdecimal, column.values)):
+            places |= column.values
+
+    several = []
+    for path in lists:
+        listed = file.free[path].example
+        assert isinstance(listed, list)
+        texts = len({part for part in listed if isinstance(part, str)})
+        roles = roles_of(path)
+        answers = roles & {"answer", "choices", "golden"} and "golden" not in sure_roles(path)
+        if 1 < texts == len(listed) >= max(map(int, places), default=texts + 1) and answers:
+            several.append(path)
+
+    if len(places) > 1 and len(several) == 1:
+        return (several[0],)
+    return ()
 
 
 def _of_systems(file: Candidates, stem: str, letters: Sequence[str]) -> bool:

@@ -125,6 +125,7 @@ class Candidates:
                 self.free[path] = column
 
         self.meanings = {}
+        mails = any(joined(path) in ("body", "message") for path in self.free)
         right = "golden" in named or any(Meaning("golden") in meanings(path) for path in self.free)
         for path, column in self.free.items():
             self.meanings[path] = meanings(path)
@@ -134,6 +135,8 @@ class Candidates:
             may_judge = door == "dataset" and notes and not right
             if may_judge and describes(path) and tells_how_to_judge(column):
                 self.meanings[path] = (Meaning("criterion"),)
+            if mails and joined(path) == "subject":  # and no person
+                self.meanings[path] = ()
             if joined(path) == "time" and all(map(_CLOCK.fullmatch, column.values)):
                 self.meanings[path] = (Meaning("started"),)
             if joined(path) in _NUMBERED and column.numbers_rows:
@@ -142,11 +145,6 @@ class Candidates:
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
                 self.meanings[path] = ()
-
-        if any(joined(path) in ("body", "message") for path in self.free):
-            for path in self.free:
-                if joined(path) == "subject":  # of a mail, and no person
-                    self.meanings[path] = ()
 
         self.ask_targets()
         if door == "results" and self._compares_prompts():

@@ -805,3 +805,18 @@ def test_it_may_be_right_to_decline_in_other_words(tmp_path):
     path = written(tmp_path, table(question=ASKED, answer=SAID, 是否应拒答=["否", "否", "是", "否"]))
     assert "'是否应拒答' marks 1 item as having no answer" in refused(path)
     assert turns(load(path, empty="declines"))[2] == (ASKED[2], DECLINES)
+
+
+def test_what_annotators_agreed_on_is_golden_and_not_their_votes(tmp_path):
+    votes = {"annotator_a_tone": [*"xyxy"], "annotator_b_tone": [*"xxxy"], "final_tone": [*"xyxy"]}
+    assert turns(load(written(tmp_path, table(text=ASKED, **votes))))[1] == (ASKED[1], "y")
+    more = {"annotator_a_style": [*"mnmn"], "final_style": [*"mnnm"], "gold_status": [*"stst"]}
+    said = refused(written(tmp_path, table(text=ASKED, **votes, **more)))
+    assert "golden: [final_tone, final_style]}  # golden: one object of these columns" in said
+    assert "golden: annotator_a_tone" not in said
+
+
+def test_a_refusal_that_is_expected_inside_an_object_is_asked_about(tmp_path):
+    expect = [{"route": "a"}, {"route": "b"}, {"route": "a", "refuse": True}, {"route": "c"}]
+    path = written(tmp_path, table(question=ASKED, expect=expect))
+    assert "'expect.refuse' marks 1 item" in refused(path, roles={"golden": "expect.route"})

@@ -47,6 +47,8 @@ _RIGHT = word_set(
     "expected true correct gold golden reference ref target groundtruth real actual label"
 )
 _READ = word_set("parsed extracted")
+_AGREED = (("final",), ("adjudicated",), ("consensus",), ("agreed",), ("majority",))
+"""First words of names of what annotators agreed on: `final_label`."""
 _NUMBERED = word_set("reference ref")
 """Names of golden answers, and of numbers by which a question is referred to."""
 _DONE = _READ | word_set(
@@ -179,7 +181,19 @@ class Candidates:
         return _HALF * among
 
     def ask_targets(self) -> None:
-        """Makes `target` the question where another column says what is expected, and none asks."""
+        """Makes `target` the question where another column says what is expected, and none asks;
+        and golden what annotators agreed on, whose own labels are no answers.
+        """
+        agreed = []
+        for path in self.free:
+            if words_of(path)[:1] in _AGREED and not self.strong("golden"):
+                agreed.append(path)
+
+        persons = [*filter(names_persons, self.free)] if agreed else []
+        if self.door == "dataset" and len(persons) > 1:
+            self.meanings.update(dict.fromkeys(persons, ()))
+            self.meanings.update(dict.fromkeys(agreed, (Meaning("golden"),)))
+
         asked = self.called("question", weak=False) or self.called("question", weak=True)
         expects = False
         for path in self.free:

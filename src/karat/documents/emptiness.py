@@ -85,6 +85,9 @@ def unanswerable_values(name: str) -> Collection[str]:
     speak of that.
     """
     words = {*words_of(last_part(name))}
+    above = {*words_of(last_part(name.rpartition(".")[0]))}
+    if above and above <= _EXPECTED:  # `expect: {refuse: true}`
+        words |= above
     expected = words & _EXPECTED and words & _DECLINES and words <= _EXPECTED | _DECLINES
     if expected or joined(name) in _HAS_NONE:
         return _YES

@@ -177,6 +177,8 @@ _DEMANDS = _FORBIDS | word_set(
 )
 _RIGHT_ONES = word_set("groundtruth groundtruths gt correct ideal truth")
 """First words of names of the documents that are right: `ground_truth_ids`."""
+_MADE_BY = word_set("status origin author annotator version date by")
+"""Last words of names that say how a golden answer came to be: `gold_status`."""
 _WHAT_IS_EXPECTED = word_set("keywords tools sources documents terms facts points answer output")
 _DENIES = word_set("not no non never without")
 
@@ -206,7 +208,7 @@ _EXACT: dict[Role, str] = {
     "criterion": """criteria criterion rubric rubrics rubricitems assertions assertion assert
         asserts nlassertions expectations checks evaluationcriteria acceptancecriteria
         successcriteria scoringcriteria gradingcriteria markingcriteria keyfacts keypoints
-        requiredfacts goldurl goldurls testlist keywords must acceptable""",
+        requiredfacts goldurl goldurls testlist keywords must acceptable checklist checklists""",
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid scenarioid""",
@@ -656,7 +658,8 @@ def _of_gold(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
         return Meaning("golden")
     if not rest and len(known) > 1 and words[-1] in _GOLD:
         return Meaning("golden")
-    if words[0] in _DEMANDS and len(words) > 1:
+    told_of_it = words[0] in ("gold", "golden") and words[-1] in _MADE_BY
+    if words[0] in _DEMANDS and len(words) > 1 and not told_of_it:
         return Meaning("criterion")
     return None
 

@@ -820,3 +820,10 @@ def test_a_refusal_that_is_expected_inside_an_object_is_asked_about(tmp_path):
     expect = [{"route": "a"}, {"route": "b"}, {"route": "a", "refuse": True}, {"route": "c"}]
     path = written(tmp_path, table(question=ASKED, expect=expect))
     assert "'expect.refuse' marks 1 item" in refused(path, roles={"golden": "expect.route"})
+    assert len(load(path, roles={"golden": "expect"}).samples) == 4  # it is a part of what is right
+
+
+def test_columns_that_are_golden_together_may_all_be_empty(tmp_path):
+    rows = table(question=ASKED, expected_law=["a", None, "c", None], expected_page=[1, None, None, None])
+    said = refused(written(tmp_path, rows))
+    assert "JSON\n     skip: unreadable  # where all of these columns are empty" in said

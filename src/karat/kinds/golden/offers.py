@@ -118,7 +118,10 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
 
     lines = [f"roles: {{{', '.join(parts)}}}"]
     golden = reading.roles.get("golden", ())
+    lacking = ""
     if len(golden) > 1:
+        if all(columns[path].filled < columns[path].rows for path in golden):
+            lacking = "skip: unreadable  # where all of these columns are empty"
         golden = ()  # an object, which may lack a part
     if golden and columns[golden[0]].lists and not cells.means_any(golden[0]):
         if columns[golden[0]].texts:  # one text in other rows: each is right alone
@@ -138,6 +141,8 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
 
             lines.append(f"skip: unreadable  # {remark}")
 
+    if lacking and lines[-1][:4] != lacking[:4]:
+        lines.append(lacking)
     return lines
 
 

@@ -427,7 +427,8 @@ class RowReader:
         for path in self._columns:
             if not unanswerable_values(path):
                 continue
-            if any(f"{path}.".startswith(f"{rule}.") for rule in self._criteria):
+            whole = [*self._criteria, self._golden]
+            if any(f"{path}.".startswith(f"{taken}.") for taken in whole):
                 continue
             if said := [row for row in self._first if says_unanswerable(path, cell(row, path))]:
                 marks[path] = said

@@ -164,3 +164,10 @@ def test_what_a_tool_is_given_is_no_golden_answer(tmp_path):
 def test_ways_to_ask_are_not_taken_for_the_question_beside_them(tmp_path):
     rows = table(canonical=ASKED, paraphrases=[["A?", "B?"], ["C?", "D?"], ["E?", "F?"], ["G?", "H?"]], answer=SAID)
     assert "1) roles: {question: canonical, golden: answer}" in refused(written(tmp_path, rows))
+
+
+def test_an_empty_object_is_no_criterion(tmp_path):
+    rules = [{"says": "ninety"}, {}, {"says": "north"}, None]
+    roles = {"question": "question", "golden": None, "criterion": "rules"}
+    read = load(written(tmp_path, table(question=ASKED, rules=rules)), roles=roles).samples
+    assert [len(sample.criteria) for sample in read] == [1, 0, 1, 0]

@@ -415,11 +415,11 @@ def _entries(value: object, by_default: str) -> list[object]:
             return [text]
         return []
 
-    if value is None:
+    if value is None or value == {}:
         return []
     if not isinstance(value, list):
         return [value]
-    return [entry for entry in value if entry not in (None, "")]
+    return [entry for entry in value if entry not in (None, "", {})]
 
 
 def _comma_list(text: str, kind: str) -> list[str]:

@@ -171,3 +171,15 @@ def test_an_empty_object_is_no_criterion(tmp_path):
     roles = {"question": "question", "golden": None, "criterion": "rules"}
     read = load(written(tmp_path, table(question=ASKED, rules=rules)), roles=roles).samples
     assert [len(sample.criteria) for sample in read] == [1, 0, 1, 0]
+
+
+def test_the_place_of_the_right_choice_is_no_score_even_if_it_is_0_or_1(tmp_path):
+    rows = table(question=ASKED, choices=[["yes", "no"]] * 4, correct=[0, 1, 0, 1])
+    assert [golden for _, golden in turns(load(written(tmp_path, rows)))] == ["A", "B", "A", "B"]
+
+
+def test_what_a_user_says_beside_the_tool_to_call_is_a_question(tmp_path):
+    rows = table(user=ASKED, tool=["find", "list", "find", "add"], args=[{"at": at} for at in range(4)])
+    with pytest.raises(BadDataset) as bad:
+        load(written(tmp_path, rows))
+    assert any("question: user" in reading for reading in bad.value.readings)

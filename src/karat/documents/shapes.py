@@ -72,7 +72,9 @@ def shapes_of(file: Candidates) -> Taken:
         for path, column in file.free.items():
             roles = [meaning.role for meaning in file.meanings[path]]
             only = not roles or roles[0] in ("score", "metadata", "condition")
-            if column.is_numeric and is_score_name(path) and (only or column.is_yes_or_no):
+            of_choices = bool(choices) and roles[:1] == ["golden"]  # the place of the right one
+            judged = only or (column.is_yes_or_no and not of_choices)
+            if column.is_numeric and is_score_name(path) and judged:
                 scores.append(path)
 
     if scores:

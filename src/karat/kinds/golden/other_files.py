@@ -181,6 +181,7 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
         return f"{sort}, {wanted}{all_the_same(columns)}"
 
     asked = with_role(paths_in(columns), "question", "messages")
+    texts = [path for path, column in filled.items() if column.is_text and "." not in path]
     called = []
     for path in filled:
         if joined(path) in _CALLED:
@@ -191,7 +192,7 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
         if joined(path) in _GIVEN and "." not in path:
             given.append(path)
 
-    if called and given and not asked:
+    if called and given and not asked and not any("question" in roles_of(path) for path in texts):
         return (
             f"holds calls of tools ('{called[0]}', '{given[0]}'), and no questions to an agent: "
             "write what a user asks, and the tools that must be called as `expected_tools`"

@@ -11,7 +11,16 @@ from tests.karat_imports.imported import imported
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption
 from karat.layouts import unasked
-from karat_imports.imported import import_results
+from karat.records import Answer
+from karat_imports.imported import Imported, import_results
+
+ASKED = (("user", "Hi"), ("model", "Hello"))
+
+
+def texts(made: Imported) -> list[tuple[str, str]]:
+    """The questions and the answers of a run."""
+    questions = {sample.id: sample.turns[0].question for sample in made.run.samples()}
+    return [(questions[answer.sample], answer.text) for answer in made.run.events_of(Answer)]
 
 
 def test_the_direction_of_calls_that_are_told_of_is_no_speaker(tmp_path: Path) -> None:
@@ -96,3 +105,53 @@ def test_lines_that_name_conversations_part_a_text(tmp_path: Path, header: str) 
     made = imported("chats", tmp_path / "runs", path)
     assert {one.metadata["conversation"] for one in made.run.samples()} == {"2", "3", "4"}
     assert made.counts["answers"] == 3
+
+
+def test_objects_name_who_writes_the_messages_of_a_service(tmp_path: Path) -> None:
+    def sent(user: str | None, bot: str | None, text: str) -> dict[str, object]:
+        who = {"user": user and {"displayName": user}, "application": bot and {"displayName": bot}}
+        return {"createdDateTime": "2026-01-02", "from": who, "body": {"content": text}}
+
+    path = tmp_path / "teams.json"
+    path.write_text(json.dumps({"value": [sent("Ann", None, "Days left?"), sent(None, "HR", "Ten.")]}))
+    assert texts(imported("chats", tmp_path / "teams", path)) == [("Days left?", "Ten.")]
+
+    slack = [{"user": "U1", "text": "Help?", "ts": "170.1"}, {"bot_id": "B", "text": "Yes.", "ts": "170.2"}]
+    path = tmp_path / "slack.json"
+    path.write_text(json.dumps(slack))
+    assert texts(imported("chats", tmp_path / "slack", path)) == [("Help?", "Yes.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.log", "[INFO] 2026-05-01 10:00:01 - User: Hi\n[INFO] 2026-05-01 10:00:02 - Assistant: Hello\n"),
+        ("b.txt", "2026-05-01 10:00:01 | USER | Hi\n2026-05-01 10:00:02 | BOT | Hello\n"),
+        ("c.srt", "1\n00:00:00,000 --> 00:00:02,000\nUser: Hi\n\n2\n00:00:02,100 --> 00:00:05,000\nBot: Hello\n"),
+        ("d.csv", "話者,発話\nお客様,Hi\nオペレーター,Hello\n"),
+        ("e.csv", "nguoi_noi,noi_dung\nKhách hàng,Hi\nNhân viên,Hello\n"),
+        ("f.csv", "eh_bot,mensagem\n0,Hi\n1,Hello\n0,Hi you\n1,Hello you\n"),
+        ("g.json", json.dumps({"contents": [{"role": r, "parts": [{"text": t}]} for r, t in ASKED]})),
+        ("h.json", json.dumps([{"role": r, "content": [{"type": "text", "text": {"value": t}}]} for r, t in ASKED])),
+    ],
+)
+def test_messages_are_known_in_more_logs_and_languages(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert texts(imported("chats", tmp_path / "runs", path))[0] == ("Hi", "Hello")
+
+
+def test_a_text_in_pieces_is_read_whole(tmp_path: Path) -> None:
+    pieces = ["Take ", {"type": "bold", "text": "this"}, "!"]
+    rows = [{"from": "user", "text": "Which?"}, {"from": "Shop Bot", "text": pieces}]
+    path = tmp_path / "telegram.json"
+    path.write_text(json.dumps(rows))
+    assert texts(imported("chats", tmp_path / "runs", path)) == [("Which?", "Take this!")]
+
+
+def test_many_who_speak_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "play.txt"
+    names = ("gpt-4", "llama2", "qwen", "phi", "yi", "olmo", "bloom")
+    path.write_text("".join(f"{name}: Line {at}.\n" for at in range(2) for name in names))
+    with pytest.raises(BadOption, match=r"14 messages of 7 people, .*'llama2'"):
+        imported("chats", tmp_path / "runs", path)

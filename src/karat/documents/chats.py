@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from karat.documents.names import NOT_SPEAKING, side_of
+from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, side_of
 from karat.formats import clean, count, plural, some_of
 
 Message = dict[str, Any]
@@ -150,6 +150,22 @@ def in_place_of_text(content: object) -> str | None:
             return f"[{str(kind).partition('_')[0]}]"
 
     return None
+
+
+def are_parts(value: object) -> bool:
+    """Whether a list holds the parts of one message: texts, and objects of a type or with a text.
+
+    >>> are_parts(["Hi ", {"type": "bold", "text": "you"}]), are_parts([{"role": "user"}])
+    (True, False)
+    """
+    if not isinstance(value, list) or not value:
+        return False
+    for part in value:
+        is_object = isinstance(part, Mapping) and bool({"type", "text"} & part.keys())
+        if not isinstance(part, str) and (not is_object or any_speaker_and_text(part)):
+            return False
+
+    return True
 
 
 def _who(message: Message) -> str:

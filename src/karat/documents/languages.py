@@ -103,7 +103,7 @@ _IN_OTHER_LANGUAGES = {
         kategoria danhmục 类别 分类 分類 カテゴリ 카테고리 분류 범주 الفئة""",
     "type": "tipo tür tipi тип jenis loại 类型 種類 유형",
     "number": "numero número nummer номер",
-    "id": "编号 序号 番号 번호",
+    "id": "编号 序号 番号 번호 معرف",
     "result": "结果 結果 결과",
     "input": "输入 入力 입력 entrada eingabe entrée masukan girdi",
     "test": "测试 テスト 테스트",
@@ -112,17 +112,24 @@ _IN_OTHER_LANGUAGES = {
     "latency": "latencia latência latence latenz latenza gecikme latensi задержка 延迟",
     "time": "tiempo tempo temps zeit время süre waktu czas 耗时 时间 時間 시간",
     "seconds": "segundos secondes sekunden secondi saniye detik секунды 秒",
-    "message": "msg mensaje mensagem nachricht mesaj messaggio сообщение 消息 메시지",
-    "messages": """mensagens mensajes nachrichten mesajlar messaggi messagi сообщения メッセージ
-        메시지들""",
-    "content": "contenido conteúdo conteudo contenuto inhalt contenu содержание içerik 内容",
+    "message": """msg mes mensaje mensagem nachricht mesaj messaggio bericht wiadomość сообщение
+        الرسالة رسالة tinnhắn tinnhan pesan 消息 메시지""",
+    "messages": """mensagens mensajes nachrichten mesajlar messaggi messagi сообщения الرسائل
+        メッセージ 메시지들""",
+    "content": """contenido conteúdo conteudo contenuto inhalt contenu содержание içerik
+        nộidung noidung
+        المحتوى 内容 내용""",
     "role": "rol rolle rôle ruolo роль 角色 役割 역할",
-    "speaker": "sprecher hablante falante locuteur 说话人",
+    "speaker": """sprecher hablante falante locuteur parlante konuşmacı spreker говорящий
+        ngườinói nguoinoi
+        المتحدث 说话人 話者 発言者 발화자 화자""",
+    "utterance": """发言 発話 発言 발화 propos äußerung""",
     "history": "historial histórico verlauf historique история",
     "dialogue": """conversa conversación conversacion gespräch konversation diálogo dialogo диалог
-        对话 会话 대화""",
+        rozmowa görüşme konuşma percakapan hộithoại hoithoai entretien المحادثة محادثة 对话 会话
+        会話 対話 대화""",
     "sender": """remitente absender gonderen gönderen отправитель emisor expéditeur mittente
-        发送者""",
+        المرسل 发送者 送信者""",
     "user": "用户 用戶 ユーザー 사용자",
     "group": "grupo gruppe groupe gruppo groep группа 组别 組 组 그룹",
     "condition": """condición condicion condição condicao bedingung condizione conditie условие
@@ -184,6 +191,14 @@ _SPACED = (
     ("cau", "traloi"),
     ("đáp", "án"),
     ("dap", "an"),
+    ("hội", "thoại"),
+    ("hoi", "thoai"),
+    ("người", "nói"),
+    ("nguoi", "noi"),
+    ("nội", "dung"),
+    ("noi", "dung"),
+    ("tin", "nhắn"),
+    ("tin", "nhan"),
     ("mô", "hình"),
     ("mo", "hinh"),
     ("ngữ", "cảnh"),

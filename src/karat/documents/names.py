@@ -446,23 +446,33 @@ _SPEAKERS = (
     *("type", "name"),
 )
 _SAYS = (
-    *("content", "value", "text", "message", "utterance", "body", "parts"),
+    *("content", "value", "text", "message", "utterance", "body", "parts", "blocks"),
     *("texto", "mensaje", "mensagem", "contenido", "nachricht", "mesaj", "сообщение"),
     "data",  # an object with `content`, as LangChain writes messages
     "output",  # of Chainlit's steps
 )
 _USERS = word_set(
-    """user human customer client usr patient seeker person student interviewee caller visitor guest
-    member buyer shopper learner asker inbound incoming 用户 客户 患者 病人 usuario usuário cliente
-    kunde nutzer benutzer utilisateur utente klient müşteri kullanıcı пользователь клиент 사용자
-    고객 ユーザー"""
+    """user human customer client usr patient seeker person student interviewee caller visitor
+    guest member buyer shopper learner asker inbound incoming asr requester enduser usuario
+    usuário cliente kunde kundin nutzer nutzerin benutzer utilisateur usager utente klient
+    müşteri kullanıcı klant gebruiker kund användare bruger klientka użytkownik zákazník
+    uživatel paciente patientin pelanggan pengguna kháchhàng khách ngườidùng пользователь клиент
+    клиентка покупатель пациент клієнт користувач πελάτης χρήστης לקוח משתמש العميل عميل الزبون
+    المستخدم مستخدم مشتری کاربر ग्राहक उपयोगकर्ता ลูกค้า ผู้ใช้ 用户 用戶 客户 客戶 顾客 顧客
+    患者 病人 お客様 お客さま 利用者 ユーザー 사용자 고객 이용자"""
 )
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
-    operator support llm robot advisor nurse representative rep tutor consultant
-    counsellor physician shop chatgpt receptionist outbound outgoing 客服 助手 医生 机器人 asistente
-    assistente agente atendente assistent asistan temsilci ассистент бот оператор 상담원
-    アシスタント"""
+    operator support llm robot advisor nurse representative rep tutor consultant counsellor
+    physician shop chatgpt receptionist outbound outgoing tts helpdesk copilot pharmacist
+    asistente assistente agente atendente operador operadora consultor consultora conseiller
+    conseillère operatore consulente assistent assistentin berater beraterin mitarbeiter
+    mitarbeiterin asistan temsilci danışman medewerker adviseur handläggare rådgivare
+    medarbejder asystent konsultant doradca asistent operátor asisten petugas nhânviên trợlý
+    tưvấnviên ассистент бот оператор консультант менеджер помощник асистент βοηθός עוזר נציג
+    المساعد مساعد الموظف موظف الوكيل البوت روبوت دستیار پشتیبان सहायक बॉट ผู้ช่วย พนักงาน
+    เจ้าหน้าที่ 客服 助手 助理 坐席 医生 机器人 オペレーター アシスタント ボット 担当者 スタッフ
+    店員 상담원 상담사 어시스턴트 챗봇 봇"""
 )
 NOT_SPEAKING = word_set(
     """system sys sistema sistem tool function developer action function_call observation tool_call
@@ -857,11 +867,66 @@ def is_score_of_bad(path: str) -> bool:
 def side_of(speaker: str) -> Literal["user", "assistant"] | None:
     """Who speaks in a chat: the one who asks, or the one who answers; None: neither, or unknown."""
     words = re.sub(r"[\s_#-]*\d{1,3}$|_message$", "", speaker.strip().lower()).split()
-    if words and len(words) < 4 and words[-1] in _USERS:
+    if not words or len(words) > 3:
+        return None
+    said = {words[-1], "".join(words)}
+    if said & _USERS:
         return "user"
-    if words and len(words) < 4 and words[-1] in _ASSISTANTS:
+    if said & _ASSISTANTS:
         return "assistant"
     return None
+
+
+_FLAGGED = word_set("is from by sent was eh é es est ist e")
+
+
+def side_of_flag(path: str) -> Literal["user", "assistant"] | None:
+    """Whose messages are marked where a column of this name is true; None: it asks for no side.
+
+    >>> side_of_flag("isBot"), side_of_flag("from_me"), side_of_flag("is_final")
+    ('assistant', 'user', None)
+    """
+    words = [word for word in words_of(last_part(path)) if word not in _FLAGGED]
+    if len(words) != 1:
+        return None
+    return side_of("user" if words[0] == "me" else words[0])
+
+
+def who_speaks(value: object) -> str | None:
+    """The speaker that a cell names: a text, or an object with a side, a flag or a name.
+
+    >>> (
+    ...     who_speaks({"type": "agent_bot", "name": "Ada"}),
+    ...     who_speaks({"name": "Ada", "isBot": False}),
+    ... )
+    ('assistant', 'Ada')
+    >>> who_speaks({"user": None, "application": {"id": 7}}), who_speaks({"isBot": False})
+    ('assistant', 'user')
+    """
+    if not isinstance(value, Mapping):
+        return None if value is None else str(value)
+    other = None  # for whom no name tells
+    for key, inside in value.items():
+        side = side_of_flag(key)
+        if inside is True and side is not None:
+            return side
+        if inside is False and side is not None:
+            other = "user" if side == "assistant" else "assistant"
+        if isinstance(inside, str) and "_".join(words_of(key)) in _SIDE_IN:
+            side = side_of(" ".join(words_of(inside)))
+            if side is not None:
+                return side
+        if isinstance(inside, Mapping) and inside:
+            side = "assistant" if key in ("application", "app") else side_of(key)
+            if side is not None:
+                return side
+
+    named = [inside for key, inside in value.items() if words_of(key)[-1:] == ("name",)]
+    named += [value.get("id")]
+    return next((str(name) for name in named if isinstance(name, (str, int)) and name), other)
+
+
+_SIDE_IN = ("role", "type", "kind", "sender_type", "author_type")
 
 
 def ends_with_reply(messages: Sequence[object]) -> bool:

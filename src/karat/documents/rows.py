@@ -745,6 +745,9 @@ FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {
     ".parquet": _parquet,
     ".txt": _transcript,
     ".md": _transcript,
+    ".srt": _transcript,
+    ".vtt": _transcript,
+    ".log": _transcript,
 }
 # on the Hub, a text is a notice
 _OF_TABLES = [ending for ending, read in FORMATS.items() if read is not _transcript]

@@ -49,7 +49,7 @@ def are_of_speakers(value: Sequence[object]) -> bool:
         found.add(part[names[0]])
 
     if len(found) > FEW_SPEAKERS:
-        return 3 * len(found) <= len(value)
+        return 5 * len(found) <= 3 * len(value)
     return len(found) > 1 and (len(found) < len(value) or len(value) <= _SHORTEST)
 
 

@@ -10,13 +10,23 @@ from datetime import UTC, datetime
 from itertools import islice
 from operator import itemgetter
 
-from karat.documents.chats import BY_TURNS, Message, has_both_sides
+from karat.documents.chats import BY_TURNS, Message, are_parts, has_both_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
-from karat.documents.names import last_part, roles_of, side_of, with_role, word_set, words_of
+from karat.documents.names import (
+    last_part,
+    roles_of,
+    side_of,
+    side_of_flag,
+    who_speaks,
+    with_role,
+    word_set,
+    words_of,
+)
 from karat.documents.row_list import Rows
 from karat.formats import plural
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, written
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
+from karat_conversations.layouts._shaped import rows_keys
 from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
 
 _PERSONS: Sequence[tuple[str, ...]] = (
@@ -39,14 +49,21 @@ _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     speaker, text = speaker_and_text_columns(columns)
-    if text is None or asks(columns, text) or with_role(columns, "golden"):
+    if with_role(columns, "golden") or asks(columns, text or ""):
+        return None
+    if speaker is None or text is None:
+        keys = rows_keys([row for _, row in islice(rows.rows, LOOKED_AT)])
+        if keys is not None and not with_role(columns, "answer"):
+            speaker, text = keys.speaker, keys.texts[0]
+    if text is None:
         return None
     if speaker is None:
         return _by_turns(rows, columns, text, agent)
     if agent is not None and with_role(columns, "answer"):
         return None
     named = _conversation(rows, columns, speaker)
-    if named is None and "author" in words_of(last_part(speaker)):
+    is_author = "author" in words_of(last_part(speaker)) and not columns[speaker].objects
+    if named is None and is_author:
         return None  # who wrote each text
     others = []
     for path in columns:
@@ -61,11 +78,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     roles = roles_of(*classes)
     if named is None and "golden" in roles:
         return None  # a class of each message
-    said: list[tuple[int, Row, Message]] = []
-    for number, row in rows.rows:
-        beside = without(row, (speaker, text))
-        said.append((number, beside, {"role": str(cell(row, speaker)), "content": cell(row, text)}))
-
+    said = _messages_of(rows, speaker, text)
     when = time_column(rows, columns)
     chats, moved = by_conversation(said, named, agent, when)
     if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
@@ -76,9 +89,45 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     elif len(said) > _FEW:
         note += ", all of one conversation"
 
+    if named is not None and not {"conversation", "id"} & roles_of(named):
+        chats = [(number, {"conversation_id": row.get(named), **row}) for number, row in chats]
+        chats = [(number, without(row, (named,))) for number, row in chats]
     may_be_of_persons = named is None or named in with_role(columns, "conversation")
     note += put_in_order(moved, when)
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
+
+
+def _messages_of(rows: Rows, speaker: str, text: str) -> list[tuple[int, Row, Message]]:
+    """The message of each row; all who are no bot are users, where no name but something else says
+    who is one.
+    """
+    said: list[tuple[int, Row, Message]] = []
+    bots = 0
+    for number, row in rows.rows:
+        spoken = {"role": _speaker(row, speaker), "content": cell(row, text)}
+        bots += spoken["role"] == "assistant" and not isinstance(cell(row, speaker), str)
+        said.append((number, without(row, (speaker, text)), spoken))
+
+    for _, _, spoken in said if bots else ():
+        if spoken["role"] not in ("assistant", ""):
+            spoken["role"] = "user"
+
+    return said
+
+
+def _speaker(row: Row, path: str) -> str:
+    """Who speaks in a row; where the column is empty, the assistant if one of its columns has
+    something, such as `bot_id`.
+    """
+    value = cell(row, path)
+    if not is_empty(value):
+        return who_speaks(value) or ""
+    for key in row:
+        first = side_of(words_of(key)[0]) if words_of(key) else None
+        if first == "assistant" and not is_empty(row[key]):
+            return first
+
+    return ""
 
 
 def _by_turns(
@@ -266,7 +315,10 @@ def _names_exchanges(rows: Rows, columns: Mapping[str, Column], path: str) -> bo
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
     speaker = _column(columns, SPEAKERS)
-    text = _column(columns, SAYS)
+    text = _column(columns, SAYS) or _inside(columns)
+    if speaker is None and text is not None:
+        objects = (p for p in columns if columns[p].objects and words_of(p)[-1:] != ("body",))
+        speaker = next((p for p in objects if "." not in p and ends_in(p, SPEAKERS)), None)
     numbered = (path for path in columns if words_of(path) in _NUMBERED_SPEAKERS)
     if speaker is None and text is not None:
         speaker = next((p for p in numbered if len(columns[p].values) <= FEW_SPEAKERS), None)
@@ -282,13 +334,31 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
         if columns[path].is_text:
             ends |= {*words_of(path)[-1:]}
 
-    if speaker is None and _TIMES & words and not _REPLIES & ends:
+    flagged = False
+    for path, column in columns.items():
+        is_flag = column.is_yes_or_no and len(column.values) == 2
+        flagged = flagged or (is_flag and side_of_flag(path) is not None)
+
+    if speaker is None and _TIMES & words and not _REPLIES & ends and not flagged:
         persons = (path for path in columns if words_of(last_part(path)) in _PERSONS)
         speaker = next((path for path in persons if columns[path].is_text), None)
         said = (path for path in columns if {*words_of(last_part(path))} <= SAYS)
         text = text or next((path for path in said if columns[path].is_text), None)
 
     return speaker, text
+
+
+def _inside(columns: Mapping[str, Column]) -> str | None:
+    """A column of what is said whose cells are lists of parts, or objects with the text."""
+    for path, column in columns.items():
+        *around, name = path.split(".")
+        in_parts = are_parts(column.example) or (column.lists and column.texts)
+        if not around and in_parts and ends_in(name, SAYS | {"parts", "blocks"}):
+            return path
+        if len(around) == 1 and column.is_text and {around[0], name} <= SAYS:
+            return path
+
+    return None
 
 
 def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 from karat.documents.cells import parsed
 from karat.documents.chats import Message, has_both_sides, with_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
-from karat.documents.names import NOT_SPEAKING, last_part, side_of, word_set, words_of
+from karat.documents.names import NOT_SPEAKING, last_part, side_of, side_of_flag, word_set, words_of
 from karat.documents.row_list import Rows
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, is_spoken
 from karat_conversations.layouts._rows import MESSAGES, with_rows
@@ -20,8 +20,11 @@ from karat_conversations.layouts._texts import ANYONE, FEW_SPEAKERS
 
 _LONGEST_NAME = 40  # of somebody who speaks
 _SHORTEST_TEXT = 10  # characters that messages have on average, where no name says what they are
-_FLAGGED = word_set("is from by sent was")
-"""Words of a name before the side that it asks for: `is_bot`, `fromUser`."""
+_TIMES = word_set("time timestamp datetime date created updated sent ts at")
+"""Words of the names of when something was said."""
+_CHANGES = 0.8  # of the rows of a table are by another than the row before, if nothing else tells
+_FEW_NAMES = 3  # that may be of speakers in such a table
+_FEWEST_ROWS = 4
 
 
 class Keys(msgspec.Struct, frozen=True):
@@ -62,7 +65,7 @@ def in_shaped_lists(
         lists = [entries for entries in lists if entries]
         if 2 * len(lists) <= columns[path].filled:
             continue
-        keys = _keys(lists, path)
+        keys = message_keys(lists, path)
         if keys is None:
             continue
         chats = []
@@ -92,6 +95,31 @@ def in_shaped_lists(
     return None
 
 
+def rows_keys(rows: Sequence[Row]) -> Keys | None:
+    """Where the rows of a table that are messages hold who speaks, and what: also where no name
+    tells, if two or three names alternate and each of two columns fills every row. None: nobody
+    can tell.
+    """
+    keys = message_keys([rows], "")
+    if keys is not None and keys.side is None and ends_in(keys.texts[0], SAYS):
+        return keys
+    if keys is not None or len(rows) < _FEWEST_ROWS:
+        return None
+    inside = columns_of(rows)
+    texts = _texts(inside)
+    if len(texts) != 1:
+        return None
+    for name, column in inside.items():
+        names = [str(cell(row, name)) for row in rows]
+        few = 1 < len({*names}) <= _FEW_NAMES and not column.flags and not column.numbers
+        short = few and _are_names(column) and column.filled == len(rows) and name not in texts
+        changes = sum(first != second for first, second in pairwise(names))
+        if short and changes >= _CHANGES * (len(rows) - 1):
+            return Keys(name, texts)
+
+    return None
+
+
 def _entries(value: object) -> list[Row]:
     """The objects in a list, also in one that is written as text; none: it holds something else."""
     if isinstance(value, str):
@@ -101,7 +129,7 @@ def _entries(value: object) -> list[Row]:
     return value
 
 
-def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
+def message_keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
     """Where the messages in such lists hold who speaks, and what; None: they are no messages."""
     entries = [*islice((entry for part in lists for entry in part), LOOKED_AT)]
     inside = columns_of(entries)
@@ -114,7 +142,7 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
         in_most = 2 * column.filled > len(entries)
         if _are_names(column) and sides >= {"user", "assistant"} and in_most:
             return Keys(name, texts)
-        flagged = _flagged(name)
+        flagged = side_of_flag(name)
         if flagged is not None and column.is_yes_or_no and len(column.values) == 2:
             return Keys(name, texts, flagged)
 
@@ -130,7 +158,11 @@ def _keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
 
 def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
     """The keys that hold what is said: by their names, else the one with by far the longest."""
-    spoken = [name for name, column in inside.items() if column.is_text and column.values]
+    spoken = []
+    for name, column in inside.items():
+        if column.is_text and column.values and not _TIMES & {*words_of(last_part(name))}:
+            spoken.append(name)
+
     named = [name for name in spoken if ends_in(name, SAYS)]
     if named:
         return tuple(named)
@@ -161,18 +193,6 @@ def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
 def _are_names(column: Column) -> bool:
     """Whether all values are as short as names."""
     return bool(column.values) and all(len(value) <= _LONGEST_NAME for value in column.values)
-
-
-def _flagged(path: str) -> str | None:
-    """Whose messages have `true` under such a name; None: it asks for no side."""
-    words = []
-    for word in words_of(last_part(path)):
-        if word not in _FLAGGED:
-            words.append(word)
-
-    if len(words) == 1:
-        return side_of(words[0])
-    return None
 
 
 def _may_speak(inside: Mapping[str, Column], count: int, *, any_name: bool) -> Iterator[str]:

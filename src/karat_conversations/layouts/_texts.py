@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from karat.documents.chats import NAME, Message, as_side, has_both_sides, sides_of, with_sides
-from karat.documents.names import side_of
+from karat.documents.names import roles_of, side_of
 
 ANYONE: Sequence[str] = ()  # in place of the assistant's name: all speakers keep their names
 FEW_SPEAKERS = 6  # among more, nobody can tell which one is the assistant
@@ -16,7 +16,8 @@ _IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T+ -]{3,30}(?:[AP]M|Z)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
 _MARKED = re.compile(
     rf"^{_AT}(?:<[@+~&% ]?(\w[\w|^`\[\]{{}}-]{{0,30}})>|\[(\w[\w ]{{0,20}})\]:?(?!\()"
-    rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][^()\[\]\n]{{1,40}}[)\]])?[:：]\*{{0,2}})",
+    rf"|\*{{0,2}}(\w(?:[\w ]|[.-](?=\w)){{0,30}}?)\*{{0,2}}"
+    rf"(?: ?[(\[][^()\[\]\n]{{1,40}}[)\]])?[:：]\*{{0,2}})",
     re.MULTILINE,
 )
 _STAMPED = re.compile(
@@ -49,6 +50,20 @@ _TIME_INSIDE = re.compile(r"(?<=\S)[ \t]+(?=[\[(]\d{1,2}:\d\d(?::\d\d)?[\])][ \t
 _CUE = re.compile(r"^(?:WEBVTT.*|NOTE.*|\d+|[\d:.,]+ --> .*)(?:\n|\Z)", re.MULTILINE)
 _VOICE = re.compile(r"^<v(?:\.\S+)? ([^>\n]{1,40})>(.*?)(?:</v>)?$", re.MULTILINE)
 """Who speaks in a subtitle."""
+_NAMED_WITH_TIME = re.compile(
+    r"^(?:\*\*)?([^\W\d_][\w .'-]{0,40}?)(?:\*\*)?[ \t]+"
+    r"[(\[]?\d{1,2}:\d\d(?::\d\d)?[)\]]?[ \t\r]*$",
+    re.MULTILINE,
+)
+"""A speaker and a time on a line of their own, as programs write down what they hear."""
+_LEVEL = r"\[?\b(?:INFO|DEBUG|WARN|WARNING|ERROR)\b\]?[ \t]*[|:-]?[ \t]*"
+_LOGGED = re.compile(
+    rf"^[ \t]*(?P<before>{_LEVEL})?\[?\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?"
+    rf"(?:Z|[+-]\d\d:?\d\d)?\]?[ \t]*[|:-]?[ \t]*(?P<after>{_LEVEL})?"
+    r"(?:[\[(]?(?P<who>\w[\w .-]{0,30}?)[\])]?[ \t]*\|)?",
+    re.MULTILINE,
+)
+"""The beginning of a line of a log, and who speaks if a bar follows."""
 _FEWEST_AFTER_HEAD = 5  # messages, with the head
 _AGAIN = 3  # times that a speaker speaks, where others may be no speakers
 _MOST = 0.8  # of the marks in a text are then those of speakers
@@ -114,6 +129,11 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
     exported = _exported(text)
     if exported:
         return _with_roles([exported], agent)
+    logged = _LOGGED.match(text)
+    if logged is not None and any(logged.groups()):
+        text = _LOGGED.sub(lambda line: f"{line['who'] or ''}:".removeprefix(":"), text)
+    if len(_NAMED_WITH_TIME.findall(text)) > 1:
+        text = _NAMED_WITH_TIME.sub(r"\1:", text)
     text = _CLOSED.sub(lambda end: "" if side_of(end[1] or end[2]) else end[0], text)
     found = _parted(text, _MARKED, agent)
     if found and found[0][0]["role"] == "system":
@@ -187,6 +207,7 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
         (match, next(name for name in match.groups() if name is not None))
         for match in mark.finditer(text)
     ]
+    marks = [(match, said) for match, said in marks if not said.lower().startswith("http")]
     timed = bool(marks)
     in_angles = bool(marks) and all("<" in match[0] for match, _ in marks)
     for match, _ in marks:
@@ -269,6 +290,11 @@ def _sides_of_marks(
         in_turn = 1 < len(again) <= FEW_SPEAKERS and marked_again >= _MOST * len(said)
         if in_turn:
             names = again
+
+    if mark is _MARKED and not in_turn and len(names) > FEW_SPEAKERS:
+        # a play or a panel: many speak again, and their names are not those of fields of records
+        fields = sum(bool(roles_of(name)) or not name[0].isalpha() for name in names)
+        in_turn = 5 * len(names) <= 3 * len(said) and 4 * fields <= len(names)
 
     if agent is not None:
         if not in_turn:

@@ -47,16 +47,25 @@ def spoken(content: object) -> str | None:
     if isinstance(content, dict) and "content" in content:  # LangChain's `data` of a message
         return spoken(content["content"])
     texts: list[str] = []
-    for part in _parts(content):
+    parts = _parts(content)
+    if any(isinstance(part, str) for part in parts) and any(map(_formatted, parts)):
+        # Telegram's: a text in pieces
+        pieces = [part if isinstance(part, str) else Json(part).text("text") for part in parts]
+        return "".join(filter(None, pieces)) or None
+    for part in parts:
         row = Json(part)
         if isinstance(part, str):
             texts.append(part)
         elif row.text("type") in (None, *_TEXTS):
-            texts.append(row.text("text", "content") or "")
+            texts.append(row.text("text", "content") or row.at("text").text("value") or "")
         elif row.text("type") in _MARKUP:
             texts.append(row.text(str(row["type"])) or "")
 
     return "\n".join(filter(None, texts)) or None
+
+
+def _formatted(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") not in (None, *_TEXTS) and "text" in part
 
 
 def messages(value: object) -> list[Message]:
@@ -174,7 +183,7 @@ def _message(value: object) -> Message | None:
         row = Json({"role": "assistant", "content": [row]})
     role = row.text("role", "type") or ""
     role = _ROLES.get(role, role)
-    content = row.get("parts", row.get("content", row.get("contents")))
+    content = row.get("parts", row.get("content", row.get("contents", row.get("blocks"))))
     if role != "user":
         content = unpacked(content)
     text = spoken(content)

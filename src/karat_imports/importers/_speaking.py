@@ -18,6 +18,7 @@ from karat.documents.names import (
     meanings,
     roles_of,
     side_of,
+    side_of_flag,
     with_role,
     word_set,
     words_of,
@@ -25,18 +26,25 @@ from karat.documents.names import (
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import clean, count, plural, some_of
-from karat_imports.importers._grouping import keys_of, row_times, setting, ways_listed
+from karat_imports.importers._grouping import (
+    OF_TIME,
+    keys_of,
+    row_times,
+    setting,
+    ways_listed,
+)
 
 _ENTRY = "[]."
 _FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
 _MOST_SPEAKERS = 12
 _MOST_NAMED = 30  # columns
 _TRUE, _FALSE = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
-_FLAGGED = word_set("is from by sent was")
 _SIDES = {"user": "assistant", "assistant": "user"}
 _SPEAKING = word_set("role speaker sender author from who by side")
 """Last words of columns that may say who speaks."""
 _FEW_KNOWN, _MOST_KNOWN = 0.1, 0.9  # of the rows that name a speaker: to offer a column, to take it
+_TALKS = (("conversation",), ("dialogue",), ("dialog",), ("chat",), ("thread",), ("call",))
+"""Names of columns that may name the conversation of a row."""
 _FIELDS = word_set("message text content body response reply msg utterance query said")
 
 
@@ -246,6 +254,12 @@ def joined(said: Said) -> Rows:
     rows = said.rows
     keys = [key for key in keys_of(rows) if "." not in key]
     named = next(iter(with_role(keys, "conversation")), None)
+    for key in keys if named is None else ():
+        values = {str(row.get(key)) for _, row in rows.rows}
+        if words_of(key) in _TALKS and 1 < len(values) <= rows.count / 2:
+            named = key
+            break
+
     if named is None and said.exchanges:
         numbers = {number for number, _ in rows.rows}
         for key in with_role(keys, "id"):
@@ -281,8 +295,11 @@ def joined(said: Said) -> Rows:
             if all(row.get(key) == value for _, row in group):
                 shared[key] = value
 
-        if name:
-            shared[named or "conversation_id"] = name
+        if name and named is not None and with_role([named], "conversation", "id"):
+            shared[named] = name
+        elif name:
+            shared.pop(named or "", None)
+            shared["conversation_id"] = name
         messages: list[Message] = []
         for _, row in group:
             messages += row["messages"]
@@ -303,16 +320,13 @@ def sides_of_values(speaker: str, values: Mapping[str, object]) -> dict[str, str
     """
     sides: dict[str, str] = {}
     lowered = {value.strip().lower() for value in values}
-    words = words_of(speaker.rpartition(".")[2])
-    if lowered <= _TRUE | _FALSE and words[:1] and (words[0] in _FLAGGED or len(words) == 1):
-        named = words[-1]
-        side = side_of("user" if named == "me" else named)
-        if side is not None:
-            for value in values:
-                is_it = value.strip().lower() in _TRUE
-                sides[value] = side if is_it else _SIDES[side]
+    side = side_of_flag(speaker)
+    if lowered <= _TRUE | _FALSE and side is not None:
+        for value in values:
+            is_it = value.strip().lower() in _TRUE
+            sides[value] = side if is_it else _SIDES[side]
 
-            return sides
+        return sides
 
     for value in values:
         if value.strip().lower() in NOT_SPEAKING:
@@ -468,6 +482,8 @@ def _texts_of(
         side = sides.get(str(cell(row, speaker)))
         for path in columns if side else ():
             value = cell(row, path)
+            if OF_TIME & {*words_of(path)}:
+                continue
             if side and path not in named and isinstance(value, str) and " " in value.strip():
                 filled[side][path] += len(value)
 
@@ -501,7 +517,7 @@ def _worded(columns: Mapping[str, Column]) -> list[str]:
     found = []
     named = with_role(columns, "conversation", "started")
     for name, column in columns.items():
-        if name in named:
+        if name in named or OF_TIME & {*words_of(name)}:
             continue
         worded = 0
         for value in column.values:

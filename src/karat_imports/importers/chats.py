@@ -461,6 +461,8 @@ def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | 
         asked, answered = (columns[reading.roles[role][0]] for role in ("question", "answer"))
         lists = isinstance(answered.example, str) and parsed(answered.example)
         worded = sum(" " in value or not value.isascii() for value in asked.values)
+        if 2 * min(asked.filled, answered.filled) <= asked.rows:
+            continue
         in_words = isinstance(result, Reading) or 2 * worded > len(asked.values)
         if in_words and answered.is_text and not isinstance(lists, list):
             found.append(reading)

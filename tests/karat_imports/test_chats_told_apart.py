@@ -155,3 +155,53 @@ def test_many_who_speak_are_named(tmp_path: Path) -> None:
     path.write_text("".join(f"{name}: Line {at}.\n" for at in range(2) for name in names))
     with pytest.raises(BadOption, match=r"14 messages of 7 people, .*'llama2'"):
         imported("chats", tmp_path / "runs", path)
+
+
+def test_rows_with_their_history_are_turns_of_it(tmp_path: Path) -> None:
+    def row(asked: str, answered: str, *before: tuple[str, str]) -> dict[str, object]:
+        said = [{"role": who, "content": text} for who, text in before]
+        return {"session_id": "s", "message": asked, "history": said, "response": {"message": answered}}
+
+    rows = [row("Hi", "Hello"), row("Open?", "At nine.", ("user", "Hi"), ("assistant", "Hello"))]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = imported("chats", tmp_path / "runs", path)
+    assert texts(made) == [("Hi", "Hello"), ("Open?", "At nine.")]
+    assert "'history': what was said before a row, in rows of its own" in made.findings.notes
+
+
+def test_names_beside_one_role_are_agents_of_their_own(tmp_path: Path) -> None:
+    said = [("user", "Ann", "Plot it."), ("assistant", "planner", "Get data."), ("assistant", "coder", "plot()")]
+    path = tmp_path / "team.json"
+    path.write_text(json.dumps([{"role": role, "name": name, "content": text} for role, name, text in said]))
+    made = imported("chats", tmp_path / "runs", path)
+    assert {answer.condition for answer in made.run.events_of(Answer)} == {"planner", "coder"}
+
+
+def test_the_result_of_a_batch_is_the_reply(tmp_path: Path) -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    replied = {"message": {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]}}
+    path = tmp_path / "batch.jsonl"
+    path.write_text(json.dumps({"custom_id": "a", "params": asked, "result": replied}) + "\n")
+    assert texts(imported("chats", tmp_path / "runs", path)) == [("Hi", "Hello")]
+
+
+def test_preferred_and_rejected_answers_are_conditions(tmp_path: Path) -> None:
+    def said(who: str, text: str) -> list[dict[str, str]]:
+        return [{"role": who, "content": text}]
+
+    row = {"prompt": said("user", "Hi"), "chosen": said("assistant", "Hello"), "rejected": said("assistant", "No")}
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    made = imported("chats", tmp_path / "runs", path)
+    answers = {answer.condition: answer.text for answer in made.run.events_of(Answer)}
+    assert answers == {"chosen": "Hello", "rejected": "No"}
+
+
+def test_a_column_whose_rows_stand_together_may_name_conversations(tmp_path: Path) -> None:
+    said = [("a", "Cliente", "Oi"), ("a", "Atendente", "Bom dia"), ("a", "Cliente", "Tchau")]
+    said += [("b", "Cliente", "Preço?"), ("b", "Atendente", "Dez"), ("b", "Cliente", "Obrigado")]
+    path = tmp_path / "chats.csv"
+    path.write_text("".join(f"{','.join(row)}\n" for row in [("kanal", "remetente", "mensagem"), *said]))
+    with pytest.raises(BadOption, match=r"conversation=kanal  # 2 conversations"):
+        imported("chats", tmp_path / "runs", path)

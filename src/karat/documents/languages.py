@@ -130,6 +130,7 @@ _IN_OTHER_LANGUAGES = {
         会話 対話 대화""",
     "sender": """remitente absender gonderen gönderen отправитель emisor expéditeur mittente
         المرسل 发送者 送信者""",
+    "phone": "telefone teléfono telefono telefon телефон điệnthoại 电话 電話 전화 الهاتف",
     "user": "用户 用戶 ユーザー 사용자",
     "group": "grupo gruppe groupe gruppo groep группа 组别 組 组 그룹",
     "condition": """condición condicion condição condicao bedingung condizione conditie условие

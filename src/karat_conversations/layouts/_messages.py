@@ -37,6 +37,8 @@ _PERSONS: Sequence[tuple[str, ...]] = (
 _NUMBERED_SPEAKERS = (("speaker",), ("role",), ("sender",), ("speakers",))
 """Names of columns that say who speaks, also by a number."""
 _REPLIES = word_set("answer reply response output bot assistant question label score rating")
+_NAMES = (("name",), ("sender", "name"), ("agent", "name"), ("agent",), ("speaker", "name"))
+"""Names of columns that may tell several speakers of one role apart."""
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
 _MESSAGE = word_set("message messages msg utterance utterances")
@@ -78,7 +80,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     roles = roles_of(*classes)
     if named is None and "golden" in roles:
         return None  # a class of each message
-    said = _messages_of(rows, speaker, text)
+    said = _messages_of(rows, columns, speaker, text)
     when = time_column(rows, columns)
     chats, moved = by_conversation(said, named, agent, when)
     if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
@@ -97,15 +99,21 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
 
 
-def _messages_of(rows: Rows, speaker: str, text: str) -> list[tuple[int, Row, Message]]:
+def _messages_of(
+    rows: Rows, columns: Mapping[str, Column], speaker: str, text: str
+) -> list[tuple[int, Row, Message]]:
     """The message of each row; all who are no bot are users, where no name but something else says
     who is one.
     """
     said: list[tuple[int, Row, Message]] = []
     bots = 0
+    beside = (path for path in columns if words_of(path) in _NAMES and path != speaker)
+    named = next(beside, None)
     for number, row in rows.rows:
         spoken = {"role": _speaker(row, speaker), "content": cell(row, text)}
         bots += spoken["role"] == "assistant" and not isinstance(cell(row, speaker), str)
+        if named is not None and not is_empty(row.get(named)):
+            spoken["name"] = row[named]
         said.append((number, without(row, (speaker, text)), spoken))
 
     for _, _, spoken in said if bots else ():

@@ -12,7 +12,15 @@ import msgspec
 from karat.documents.cells import parsed
 from karat.documents.chats import Message, has_both_sides, with_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
-from karat.documents.names import NOT_SPEAKING, last_part, side_of, side_of_flag, word_set, words_of
+from karat.documents.names import (
+    NOT_SPEAKING,
+    last_part,
+    roles_of,
+    side_of,
+    side_of_flag,
+    word_set,
+    words_of,
+)
 from karat.documents.row_list import Rows
 from karat_conversations.layouts._cells import SAYS, SPEAKERS, ends_in, is_spoken
 from karat_conversations.layouts._rows import MESSAGES, with_rows
@@ -107,11 +115,12 @@ def rows_keys(rows: Sequence[Row]) -> Keys | None:
         return None
     inside = columns_of(rows)
     texts = _texts(inside)
-    if len(texts) != 1:
+    if len(texts) != 1 or not ends_in(texts[0], SAYS):
         return None
     for name, column in inside.items():
         names = [str(cell(row, name)) for row in rows]
         few = 1 < len({*names}) <= _FEW_NAMES and not column.flags and not column.numbers
+        few = few and roles_of(name) <= {"metadata"}  # `name` says nothing else
         short = few and _are_names(column) and column.filled == len(rows) and name not in texts
         changes = sum(first != second for first, second in pairwise(names))
         if short and changes >= _CHANGES * (len(rows) - 1):

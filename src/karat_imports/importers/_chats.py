@@ -11,6 +11,8 @@ from karat.records import JsonObject, ToolCall
 from karat_imports.importers._reading import Json, Unreadable, decode
 
 _AROUND = ("messages", "generations", "choices", "output")  # keys of a list of messages
+REPLIES = ("response", "answer", "reply", "output", "completion")
+"""Keys of a reply beside the messages that it answers."""
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _TEXTS = ("text", "input_text", "output_text")  # types of parts
 _MARKUP = ("html", "markdown", "refusal")  # types of parts whose text is in the field of that name
@@ -129,6 +131,26 @@ def tool_calls(chat: Iterable[Message]) -> tuple[ToolCall, ...]:
         ToolCall(tool=call.tool, input=call.input, result=results.get(at))
         for at, call in enumerate(calls)
     )
+
+
+def reply_beside(row: Json) -> str | None:
+    """The reply to the last message, where a log has it aside: as a text or as a model's answer."""
+    for key in (*REPLIES, "outputs", "result"):
+        value = row.get(key)
+        if isinstance(value, str) and value and key in REPLIES:
+            return value
+        text = row.at(key).text(*REPLIES)
+        if text is not None:
+            return text
+        replies = []
+        for message in messages(row.at(key).get("body", value)):  # `body`: of a batch
+            if message.role == "assistant":
+                replies.append(message.text)
+
+        if replies:
+            return replies[-1]
+
+    return None
 
 
 def unpacked(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 
@@ -13,7 +14,7 @@ import msgspec
 from karat.documents.candidates import SHOWN
 from karat.documents.chats import Message, has_both_sides
 from karat.documents.columns import MISSING, Row, is_empty, without
-from karat.documents.names import meanings, with_role, word_set, words_of
+from karat.documents.names import meanings, roles_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import plural, some_of
@@ -35,6 +36,7 @@ _NOBODY = MISSING | {"unknown", "anonymous", "undefined"}
 _PAUSE = 30  # minutes, that are offered as the end of a conversation
 _LONG = timedelta(hours=12)
 _FEWEST_BELOW = 3  # rows of a block, with its first
+_FEWEST_BLOCKS = 2
 _FEWEST = 5  # rows of which it matters how they are grouped
 
 
@@ -373,6 +375,7 @@ def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
     for key in keys:
         words = words_of(key)
         may_name = words[-1:] == ("id",) or not _NAMING.isdisjoint(words)
+        may_name = may_name or (not roles_of(key) and _in_blocks(rows, key))
         if may_name and _is_shared(rows, key):
             yield Grouping((key,))
             if days:
@@ -384,6 +387,15 @@ def _send_to_each_other(rows: Rows, sender: str, recipient: str) -> bool:
     sent = {str(row.get(sender)) for _, row in rows.rows}
     received = {str(row.get(recipient)) for _, row in rows.rows}
     return len(sent & received) > 1
+
+
+def _in_blocks(rows: Rows, key: str) -> bool:
+    """Whether the rows of each value of a column stand together, and no name says it is a time."""
+    if not OF_TIME.isdisjoint(words_of(key)):
+        return False
+    values = [str(row.get(key)) for _, row in rows.rows]
+    blocks = 1 + sum(first != second for first, second in pairwise(values))
+    return blocks == len({*values}) and blocks >= _FEWEST_BLOCKS
 
 
 def _is_shared(rows: Rows, key: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from karat.documents.candidates import SHOWN
+from karat.documents.cells import parsed
 from karat.documents.chats import NAME, Message
 from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import (
@@ -23,6 +24,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import clean, count, plural, some_of
@@ -368,6 +370,77 @@ def certain_reading(rows: Rows) -> Speaking | None:
                 found.append(speaking)
 
     if len(found) == 1:
+        return found[0]
+    return None
+
+
+def beside_history(rows: Rows) -> tuple[Rows, Speaking] | None:
+    """The rows without the column of what was said before, and what is asked and answered in each;
+    None: no column holds that, or the exchange of a row is a part of it.
+    """
+    columns = columns_of(row for _, row in rows.rows)
+    histories = []
+    for path, column in columns.items():
+        if words_of(path)[-1:] == ("history",) and "." not in path and column.lists:
+            histories.append(path)
+
+    replies = []
+    for path, column in columns.items():
+        around, _, name = path.rpartition(".")
+        in_object = name in _FIELDS and "." not in around and is_reply(around)
+        says = in_object or (not around and is_reply(path) and not with_role([path], "model"))
+        if column.is_text and says:
+            replies.append(path)
+
+    asked = _asked({path: columns[path] for path in columns if "." not in path}, replies)
+    if not asked:
+        asked = [path for path in ("message", "text", "msg") if path in columns]
+    others = {*with_role(columns, "question")} - {*asked}
+    if len(histories) != 1 or len(replies) != 1 or len(asked) != 1 or others:
+        return None
+    inside = 0
+    for _, row in rows.rows:
+        inside += str(cell(row, replies[0])) in str(row.get(histories[0]))
+
+    if 2 * inside > rows.count:
+        return None
+    found = rows.emptied(f"'{histories[0]}': what was said before a row, in rows of its own")
+    for number, row in rows.rows:
+        found.add(number, without(row, histories))
+
+    return found, Speaking((asked[0],), None, (replies[0],))
+
+
+def asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | None:
+    """The columns with what is asked and answered in each row of a log; None: they are not certain,
+    or a row is more than that.
+
+    Of several readings, the one whose questions are words, where those of others are labels.
+    """
+    result = assign(columns, door="results", file=path.name)
+    readings: tuple[Reading, ...] = ()
+    if isinstance(result, Reading):
+        readings = (result,)
+    else:
+        readings = result.readings
+
+    found = []
+    for reading in readings:
+        roles = {*reading.roles}
+        if not {"question", "answer"} <= roles or {"golden", "score"} & roles:
+            continue
+        asked, answered = (columns[reading.roles[role][0]] for role in ("question", "answer"))
+        lists = isinstance(answered.example, str) and parsed(answered.example)
+        worded = sum(" " in value or not value.isascii() for value in asked.values)
+        if 2 * min(asked.filled, answered.filled) <= asked.rows:
+            continue
+        in_words = isinstance(result, Reading) or 2 * worded > len(asked.values)
+        if in_words and answered.is_text and not isinstance(lists, list):
+            found.append(reading)
+
+    answers = {reading.roles.get("answer") for reading in readings}
+    is_certain = isinstance(result, Reading) or (len(readings) > 1 and len(answers) == 1)
+    if len(found) == 1 and is_certain:
         return found[0]
     return None
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.documents import understood
 from karat.documents.cells import parsed
 from karat.documents.chats import NAME, NO_TEXT, in_place_of_text, of_people, of_users, with_sides
-from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty, without
+from karat.documents.columns import LOOKED_AT, cell, columns_of, is_empty, without
 from karat.documents.doubts import Seen, doubts
 from karat.documents.names import (
     NOT_SPEAKING,
@@ -33,7 +33,6 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
@@ -42,7 +41,7 @@ from karat.formats import clean, count, excerpt, plural, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers, unasked
 from karat.records import JsonObject, Reply
-from karat_imports.importers._chats import Message, messages, tool_calls
+from karat_imports.importers._chats import REPLIES, Message, messages, reply_beside, tool_calls
 from karat_imports.importers._grouping import (
     OF_TIME,
     Grouping,
@@ -68,6 +67,8 @@ from karat_imports.importers._speaking import (
     ADD,
     Speaking,
     as_messages,
+    asked_and_answered,
+    beside_history,
     certain_reading,
     compared,
     joined,
@@ -97,7 +98,6 @@ _OF_MESSAGES = {
     *(NAME, "finish_reason", "stop_reason", "refusal"),
 }
 """Keys of messages that are read, or say nothing to compare."""
-_REPLIES = ("response", "answer", "reply", "output", "completion")
 _AROUND = (
     "request",
     "input",
@@ -110,6 +110,8 @@ _AROUND = (
     "chat",
 )
 """Columns of objects whose messages are those of the row."""
+_PREFERENCES = ("chosen", "rejected")
+"""Columns of two answers to one prompt, of which people prefer the first."""
 _REPLIED = (("reply",), ("response",), ("answer",))  # last words of columns
 _USED = {*_KEYS, "model", "timestamp"}
 
@@ -203,6 +205,9 @@ class Chats:
         read = self._doubted(grouped(read, self._grouping, path), path, alone=alone)
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
+        turns = beside_history(read) if self._agent is None else None
+        if turns is not None:
+            return self._as_said(*turns, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
         if found is not None:
             self._ask_who_answers(read, found, path, alone=alone)
@@ -217,7 +222,7 @@ class Chats:
         if names:
             raise _refusal("--set agent=NAME", path, of_people(names), alone=alone)
         columns = columns_of(row for _, row in read.rows)
-        reading = _asked_and_answered(columns, path)
+        reading = asked_and_answered(columns, path)
         if reading is not None:
             roles = reading.roles
             exchanged = Speaking(roles["question"][:1], None, roles["answer"][:1])
@@ -380,8 +385,10 @@ def _chats(path: Path, rows: Rows) -> _Log | None:
     chats = chats or [name for name in held if name.partition(".")[0] in _AROUND][:1]
     if not chats:
         return None
-    alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
-    if len(alike) > 1:
+    alike = {name.rpartition("_")[0] or name for name in chats}  # `conversation_a`, and `…_b`
+    if {*_PREFERENCES} <= {*chats}:
+        chats = [*_PREFERENCES]
+    elif len(alike) > 1:
         chats = chats[:1]
     ids = []
     for name in columns:
@@ -405,7 +412,7 @@ def _anybody_replies(log: _Log) -> bool:
             if side_of(name) != "user":
                 others.append(name)
 
-        if others or _beside(row) is not None:
+        if others or reply_beside(row) is not None:
             return True
 
     return False
@@ -438,40 +445,6 @@ def _is_newest_first(log: _Log, listed: Sequence[Mapping[str, object]]) -> bool:
         return log.order == "newest"
     times = times_of(listed)
     return bool(times) and times[0] > times[-1] and times == sorted(times, reverse=True)
-
-
-def _asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | None:
-    """The columns with what is asked and answered in each row of a log; None: they are not certain,
-    or a row is more than that.
-
-    Of several readings, the one whose questions are words, where those of others are labels.
-    """
-    result = assign(columns, door="results", file=path.name)
-    readings: tuple[Reading, ...] = ()
-    if isinstance(result, Reading):
-        readings = (result,)
-    else:
-        readings = result.readings
-
-    found = []
-    for reading in readings:
-        roles = {*reading.roles}
-        if not {"question", "answer"} <= roles or {"golden", "score"} & roles:
-            continue
-        asked, answered = (columns[reading.roles[role][0]] for role in ("question", "answer"))
-        lists = isinstance(answered.example, str) and parsed(answered.example)
-        worded = sum(" " in value or not value.isascii() for value in asked.values)
-        if 2 * min(asked.filled, answered.filled) <= asked.rows:
-            continue
-        in_words = isinstance(result, Reading) or 2 * worded > len(asked.values)
-        if in_words and answered.is_text and not isinstance(lists, list):
-            found.append(reading)
-
-    answers = {reading.roles.get("answer") for reading in readings}
-    is_certain = isinstance(result, Reading) or (len(readings) > 1 and len(answers) == 1)
-    if len(found) == 1 and is_certain:
-        return found[0]
-    return None
 
 
 def table(path: Path, *, part: str | None, sheet: str | None) -> Rows:
@@ -535,7 +508,11 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
             around = cell(row, name.rpartition(".")[0])  # of a request: its model
             if not isinstance(around, Mapping):
                 around = {}
-            chat = {**around, **beside, "messages": cell(row, name)}
+            said = cell(row, name)
+            before = row.get("prompt")
+            if name in _PREFERENCES and isinstance(said, list) and isinstance(before, list):
+                said = [*before, *(one for one in said if one not in before)]
+            chat = {**around, **beside, "messages": said}
             if name in models:
                 chat["model"] = row.get(models[name], name)
             yield f"{log.path.name}, {log.rows.unit} {number}", Json(chat)
@@ -553,6 +530,10 @@ def _trials(
     for log in logs:
         continued = _continued(log)
         heard.unused |= dict.fromkeys(log.unread)
+        names = None if agent is not None else _named_agents(log)
+        agents = agent or (names.agents if names is not None else ())
+        if names is not None:
+            findings.note(f"'{names.key}' tells {len(agents)} agents apart: a condition each")
         for place, row in _records(log, findings):
             if place in continued:
                 findings.left_out("chat that another record of it continues or repeats", place)
@@ -570,7 +551,9 @@ def _trials(
             for other in heard.speakers(said):
                 findings.left_out(f"message of '{other}', neither user nor agent", place)
 
-            turns, unheard = _turns(said)
+            turns, unheard = _turns(said if names is None else names.told(said))
+            if names is not None:
+                turns = _answered(turns, place, findings)
             for _ in range(unheard):
                 findings.left_out("reply before the user says anything", place)
 
@@ -586,9 +569,9 @@ def _trials(
             by_model = ["model", *with_role(row, "model"), "agent_model"]
             used = {*_USED, *_models(log).values(), key, *by_model}
             if len(said) > len(_listed(row)):
-                used |= {*_REPLIES}
+                used |= {*REPLIES}
             heard.unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
-            for number, agent_name, turn in _of_each(turns, agent or ()):
+            for number, agent_name, turn in _of_each(turns, agents):
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
@@ -698,6 +681,64 @@ class _Heard(msgspec.Struct):
             yield f"not used: {some_of(unused, most=_MOST_NAMED)}"
 
 
+_NAMING = (("name",), ("sender", "name"), ("agent", "name"), ("agent",), ("speaker", "name"))
+
+
+class _Names(msgspec.Struct, frozen=True):
+    """The key of messages that tells several assistants apart, and their names."""
+
+    key: str
+    agents: tuple[str, ...]
+
+    def told(self, said: Sequence[JsonObject]) -> list[JsonObject]:
+        """The messages, those of assistants with their names."""
+        found = []
+        for message in said:
+            if message.get("role") == "assistant":
+                found.append({**message, NAME: message[self.key]})
+            else:
+                found.append(message)
+
+        return found
+
+
+def _named_agents(log: _Log) -> _Names | None:
+    """What tells several assistants of one chat apart; None: one answers, or nothing tells."""
+    names: dict[str, Counter[str]] = {}
+    together: set[str] = set()  # keys of which one chat has several names
+    answers = 0
+    for _, row in _records(log, Findings()):
+        inside: dict[str, set[str]] = {}
+        for message in _said(log, row, None):
+            if message.get("role") != "assistant":
+                continue
+            answers += 1
+            for key, value in message.items():
+                if words_of(key) in _NAMING and isinstance(value, str) and value:
+                    names.setdefault(key, Counter())[value] += 1
+                    inside.setdefault(key, set()).add(value)
+
+        together |= {key for key, values in inside.items() if len(values) > 1}
+
+    for key in together:
+        if names[key].total() == answers and len(names[key]) <= _MOST_NAMED:
+            return _Names(key, tuple(names[key]))
+
+    return None
+
+
+def _answered(turns: Sequence[_Turn], place: str, findings: Findings) -> list[_Turn]:
+    """The turns that some agent answers; of the others nobody knows whom they ask."""
+    found = []
+    for turn in turns:
+        if turn.answer:
+            found.append(turn)
+        else:
+            findings.left_out("question that no agent answers", place)
+
+    return found
+
+
 def _said(log: _Log, row: Json, agent: Sequence[str] | None) -> list[JsonObject]:
     """The messages of a record, with their sides as roles where they are known."""
     listed = _listed(row)
@@ -712,27 +753,10 @@ def _said(log: _Log, row: Json, agent: Sequence[str] | None) -> list[JsonObject]
         agent if log.rows is None else None,
         system_answers=of_system,
     )
-    beside = _beside(row)
+    beside = reply_beside(row)
     if beside is not None and said and said[-1].get("role") == "user":
         said.append({"role": "assistant", "content": beside})
     return said
-
-
-def _beside(row: Json) -> str | None:
-    """The reply to the last message, where a log has it aside: as a text or as a model's answer."""
-    for key in _REPLIES:
-        value = row.get(key)
-        if isinstance(value, str) and value:
-            return value
-        replies = []
-        for message in messages(value):
-            if message.role == "assistant":
-                replies.append(message.text)
-
-        if replies:
-            return replies[-1]
-
-    return None
 
 
 def _why_not(said: Sequence[JsonObject], row: Json, agent: Sequence[str] | None) -> str | None:

@@ -205,3 +205,16 @@ def test_a_column_whose_rows_stand_together_may_name_conversations(tmp_path: Pat
     path.write_text("".join(f"{','.join(row)}\n" for row in [("kanal", "remetente", "mensagem"), *said]))
     with pytest.raises(BadOption, match=r"conversation=kanal  # 2 conversations"):
         imported("chats", tmp_path / "runs", path)
+
+
+def test_turns_that_are_counted_anew_begin_a_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    counts = "1,user,A?\n1,bot,B.\n2,user,C?\n2,bot,D.\n1,user,E?\n1,bot,F.\n"
+    path.write_text(f"turn,role,text\n{counts}")
+    made = imported("chats", tmp_path / "runs", path)
+    assert {answer.sample for answer in made.run.events_of(Answer)} == {"chat 1 turn 1", "chat 1 turn 2", "chat 2"}
+    assert "a row: a message; 'turn' counts the turns of 2 conversations" in made.findings.notes
+
+    exchanges = "turn_id,user_input,bot_response\n" + "".join(f"{n},q {n}?,a {n}.\n" for n in (1, 2, 3, 1, 2, 1, 2))
+    path.write_text(exchanges)
+    assert "3 conversations" in imported("chats", tmp_path / "exchanges", path).findings.notes

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from karat.documents.chats import NO_TEXT, Message, has_both_sides
-from karat.documents.columns import Column, Row, columns_of, is_empty, number_in, without
+from karat.documents.columns import Column, Row, columns_of, is_empty, without
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -23,7 +23,12 @@ from karat_conversations.layouts._cells import (
     side_of_column,
     written,
 )
-from karat_conversations.layouts._messages import by_conversation, put_in_order, time_column
+from karat_conversations.layouts._messages import (
+    by_conversation,
+    put_in_order,
+    runs_of_turns,
+    time_column,
+)
 from karat_conversations.layouts._rows import MESSAGES, with_rows
 from karat_conversations.layouts._texts import ANYONE
 
@@ -188,7 +193,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
         if counted is not None:
             chats, turn = counted
             note += f"; '{turn}' counts the turns of {plural(len(chats), 'conversation')}"
-            return with_rows(rows, chats, note, regrouped=True)
+            return with_rows(rows, chats, note, regrouped=len(chats) == 1)
 
     neither = filled.count(set())
     if neither:
@@ -226,20 +231,13 @@ def _by_numbers_of_turns(
     """A conversation of each run of rows whose turns are counted from 0 or 1 on, and the column
     that counts them; what the assistant says unasked is kept. None: no column counts turns so.
     """
-    turn = next(iter(with_role(columns, "turn")), None)
-    if turn is None:
+    counted = runs_of_turns(rows, columns, steps=(1,))
+    if counted is None:
         return None
+    turn, places = counted
     said: list[tuple[int, Row, Message]] = []
-    runs = last = 0
-    for number, row in rows.rows:
-        at = number_in(str(row.get(turn)))
-        if at in (0, 1) and (not runs or at != last + 1):
-            runs += 1
-        elif at is None or not runs or at != last + 1:
-            return None
-
-        last = int(at)
-        beside = without(row, (turn, *spoken.values())) | {"conversation_id": f"chat {runs}"}
+    for (number, row), run in zip(rows.rows, places, strict=True):
+        beside = without(row, (turn, *spoken.values())) | {"conversation_id": f"chat {run}"}
         asked = row.get(spoken["user"])
         if is_empty(asked):
             asked = NO_TEXT
@@ -247,7 +245,7 @@ def _by_numbers_of_turns(
         reply = {"role": "assistant", "content": row.get(spoken["assistant"])}
         said.append((number, beside, reply))
 
-    if 2 * runs > rows.count:
+    if 2 * max(places) > rows.count:
         return None
     chats, _ = by_conversation(said, "conversation_id", None)
     return chats, turn

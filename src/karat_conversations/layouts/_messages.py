@@ -11,7 +11,16 @@ from itertools import islice
 from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, are_parts, has_both_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
+from karat.documents.columns import (
+    LOOKED_AT,
+    Column,
+    Row,
+    cell,
+    columns_of,
+    is_empty,
+    number_in,
+    without,
+)
 from karat.documents.names import (
     last_part,
     roles_of,
@@ -51,13 +60,11 @@ _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     speaker, text = speaker_and_text_columns(columns)
-    if with_role(columns, "golden") or asks(columns, text or ""):
-        return None
     if speaker is None or text is None:
         keys = rows_keys([row for _, row in islice(rows.rows, LOOKED_AT)])
         if keys is not None and not with_role(columns, "answer"):
             speaker, text = keys.speaker, keys.texts[0]
-    if text is None:
+    if text is None or asks(columns, text) or with_role(columns, "golden"):
         return None
     if speaker is None:
         return _by_turns(rows, columns, text, agent)
@@ -67,33 +74,30 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     is_author = "author" in words_of(last_part(speaker)) and not columns[speaker].objects
     if named is None and is_author:
         return None  # who wrote each text
-    others = []
-    for path in columns:
-        if path not in (speaker, text):
-            others.append(path)
-
-    classes = []
-    for path in others:
-        if 2 * columns[path].filled > columns[path].rows:
-            classes.append(path)
-
-    roles = roles_of(*classes)
-    if named is None and "golden" in roles:
+    if named is None and "golden" in roles_of(*_filled(columns, speaker, text)):
         return None  # a class of each message
     said = _messages_of(rows, columns, speaker, text)
+    turn = None
+    if named is None:
+        turn, said = _by_turn_numbers(rows, columns, said)
+    column = named
+    if turn is not None:
+        named = "conversation_id"
     when = time_column(rows, columns)
     chats, moved = by_conversation(said, named, agent, when)
     if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
     note = "a row: a message"
-    if named is not None:
+    if turn is not None:
+        note += f"; '{turn}' counts the turns of {plural(len(chats), 'conversation')}"
+    elif named is not None:
         note += f"; '{named}' names the conversation"
     elif len(said) > _FEW:
         note += ", all of one conversation"
 
-    if named is not None and not {"conversation", "id"} & roles_of(named):
-        chats = [(number, {"conversation_id": row.get(named), **row}) for number, row in chats]
-        chats = [(number, without(row, (named,))) for number, row in chats]
+    if column is not None and not {"conversation", "id"} & roles_of(column):
+        chats = [(number, {"conversation_id": row.get(column), **row}) for number, row in chats]
+        chats = [(number, without(row, (column,))) for number, row in chats]
     may_be_of_persons = named is None or named in with_role(columns, "conversation")
     note += put_in_order(moved, when)
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
@@ -121,6 +125,38 @@ def _messages_of(
             spoken["role"] = "user"
 
     return said
+
+
+def _filled(columns: Mapping[str, Column], *but: str) -> list[str]:
+    """The other columns that most rows fill."""
+    found = []
+    for path, column in columns.items():
+        if path not in but and 2 * column.filled > column.rows:
+            found.append(path)
+
+    return found
+
+
+_Sayings = list[tuple[int, Row, Message]]
+"""Messages, with the numbers of their rows and what else these say."""
+
+
+def _by_turn_numbers(
+    rows: Rows, columns: Mapping[str, Column], said: _Sayings
+) -> tuple[str | None, _Sayings]:
+    """The column that counts turns of several conversations, and the messages with the name of
+    theirs in place of it; None: no column does.
+    """
+    counted = runs_of_turns(rows, columns, steps=(0, 1))
+    if counted is None or counted[1][-1] < 2:
+        return None, said
+    turn, places = counted
+    found: _Sayings = []
+    for (number, beside, message), run in zip(said, places, strict=True):
+        named = {**without(beside, (turn,)), "conversation_id": f"chat {run}"}
+        found.append((number, named, message))
+
+    return turn, found
 
 
 def _speaker(row: Row, path: str) -> str:
@@ -165,6 +201,31 @@ def _by_turns(
     chats, moved = by_conversation(said, named, agent, when)
     note = f"a row: a message; '{named}' names the conversation; two speak by turns"
     return with_rows(rows, chats, note + put_in_order(moved, when))
+
+
+def runs_of_turns(
+    rows: Rows, columns: Mapping[str, Column], *, steps: Sequence[int]
+) -> tuple[str, list[int]] | None:
+    """The column that counts turns, and of each row the number of its conversation: another begins
+    where the count falls back to 0 or 1. None: no column counts so, by such `steps`.
+    """
+    turn = next(iter(with_role(columns, "turn")), None)
+    if turn is None:
+        return None
+    places: list[int] = []
+    runs = 0
+    last: float | None = None
+    for _, row in rows.rows:
+        at = number_in(str(row.get(turn)))
+        goes_on = at is not None and last is not None and at - last in steps
+        if at in (0, 1) and not goes_on:
+            runs += 1
+        elif not goes_on:
+            return None
+        last = at
+        places.append(runs)
+
+    return turn, places
 
 
 def put_in_order(moved: int, when: str | None) -> str:

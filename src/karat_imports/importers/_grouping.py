@@ -289,7 +289,10 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     named = with_role(keys, "conversation")[:1]
     if named and not _long_pauses(rows, named[0]):
         return []
-    by_columns = [*(Grouping((key,)) for key in named), *_by_columns(rows, keys)]
+    apart = _chats(rows, Grouping((ROW,)), lay, path)
+    exchanges = 2 * sum(map(has_both_sides, apart)) > len(apart)
+    by_columns = [Grouping((key,)) for key in named]
+    by_columns += _by_columns(rows, keys, blocks=not exchanges)
     parted = [Grouping(by.columns, _PAUSE) for by in by_columns]
     if not named:
         parted.append(Grouping((), _PAUSE))
@@ -363,8 +366,10 @@ def _chats(
     return []
 
 
-def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
-    """The columns whose names and values may tell conversations apart, also by day."""
+def _by_columns(rows: Rows, keys: Mapping[str, None], *, blocks: bool) -> Iterator[Grouping]:
+    """The columns whose names and values may tell conversations apart, also by day. `blocks`: or
+    the places of their values alone.
+    """
     for key in keys:
         for other in keys:
             is_pair = {*words_of(key)} & _SENDERS and {*words_of(other)} & _RECIPIENTS
@@ -374,8 +379,10 @@ def _by_columns(rows: Rows, keys: Mapping[str, None]) -> Iterator[Grouping]:
     days = [key for key in keys if words_of(key) in _DAYS and _is_shared(rows, key)]
     for key in keys:
         words = words_of(key)
+        if "turn" in roles_of(key):
+            continue
         may_name = words[-1:] == ("id",) or not _NAMING.isdisjoint(words)
-        may_name = may_name or (not roles_of(key) and _in_blocks(rows, key))
+        may_name = may_name or (blocks and not roles_of(key) and _in_blocks(rows, key))
         if may_name and _is_shared(rows, key):
             yield Grouping((key,))
             if days:

@@ -218,3 +218,22 @@ def test_turns_that_are_counted_anew_begin_a_conversation(tmp_path: Path) -> Non
     exchanges = "turn_id,user_input,bot_response\n" + "".join(f"{n},q {n}?,a {n}.\n" for n in (1, 2, 3, 1, 2, 1, 2))
     path.write_text(exchanges)
     assert "3 conversations" in imported("chats", tmp_path / "exchanges", path).findings.notes
+
+
+def test_tests_of_turns_are_no_chats(tmp_path: Path) -> None:
+    turns = [{"query": "Look.", "expected_response": "It looks."}, {"query": "Fix it.", "expected_response": "Fixed."}]
+    path = tmp_path / "tests.json"
+    path.write_text(json.dumps([{"group": group, "turns": turns} for group in "ab"]))
+    with pytest.raises(BadDataset, match=r"holds tests: .*'turns\[\].query'.* no replies of an agent"):
+        imported("chats", tmp_path / "runs", path)
+
+
+def test_a_store_holds_the_chats_of_each_key_and_messages_stand_beside_their_people(tmp_path: Path) -> None:
+    stored = [{"role": who, "blocks": [{"type": "text", "text": text}]} for who, text in ASKED]
+    path = tmp_path / "store.json"
+    path.write_text(json.dumps({"store": {"a": stored, "b": stored}, "class_name": "ChatStore"}))
+    assert {answer.sample for answer in imported("chats", tmp_path / "a", path).run.events_of(Answer)} == {"a", "b"}
+
+    said = [{"sender_name": who, "content": text} for who, text in (("Ann", "Open?"), ("Shop Bot", "Yes."))]
+    path.write_text(json.dumps({"participants": [{"name": "Ann"}, {"name": "Shop Bot"}], "messages": said}))
+    assert texts(imported("chats", tmp_path / "b", path)) == [("Open?", "Yes.")]

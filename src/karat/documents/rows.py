@@ -19,9 +19,10 @@ from typing import Any
 
 import msgspec
 
-from karat.documents.columns import Row
+from karat.documents.columns import Row, columns_of
 from karat.documents.csv_rows import LONGEST_LINE, NO_TEXT, read_csv
 from karat.documents.hub import Fetched, fetch, hub_name, shown
+from karat.documents.names import any_speaker_and_text, roles_of
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.other_documents import known_document
 from karat.documents.reader import Limits, parse
@@ -511,6 +512,7 @@ def _list_in(
             rows.notes.append(f"rows: the list {lists}")
             return items, lists
 
+    likely = _talk_alone(tables, likely, results=within.results)
     if len(likely) > 1 and not within.first:
         message = f"must name one of the file's lists: {some_of([excerpt(t, 40) for t in likely])}"
         if not {name.casefold() for name in likely} & SPLITS:
@@ -531,6 +533,26 @@ def _list_in(
         rows.notes.append(f"rows: the list '{likely[0]}'{left}")
 
     return tables[likely[0]], likely[0] or None
+
+
+def _talk_alone(
+    tables: Mapping[str, Sequence[Any]], names: list[str], *, results: bool
+) -> list[str]:
+    """The list of messages, each of which says who speaks, and what, where the others hold no
+    question; else the same lists.
+    """
+    if len(names) < 2 or not results:
+        return names
+    talks = []
+    for name in names:
+        items = tables[name]
+        rows = [item for item in items if isinstance(item, Mapping)]
+        if items and all(any_speaker_and_text(item) is not None for item in items):
+            talks.append(name)
+        elif "question" in roles_of(*columns_of(rows)):
+            return names
+
+    return talks if len(talks) == 1 else names
 
 
 _FAILED = re.compile(r"(?:fail|error|mistake|incorrect|wrong|\bmiss)[^.]*$", re.IGNORECASE)

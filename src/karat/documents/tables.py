@@ -560,8 +560,11 @@ def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The entries of an object whose keys are ids: lists of chat messages, or objects with such a
-    list of their turns.
+    list of their turns; the object may be the only one inside another.
     """
+    inside = [value for value in document.values() if isinstance(value, (Mapping, list))]
+    if len(inside) == 1 and isinstance(inside[0], Mapping):
+        return _chats_by_id(inside[0])
     chats = [*document.values()]
     if len(chats) < 2:
         return []

@@ -16,6 +16,7 @@ from karat.documents.chats import NAME, Message
 from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
 from karat.documents.names import (
     NOT_SPEAKING,
+    is_gold,
     meanings,
     roles_of,
     side_of,
@@ -395,7 +396,11 @@ def beside_history(rows: Rows) -> tuple[Rows, Speaking] | None:
     asked = _asked({path: columns[path] for path in columns if "." not in path}, replies)
     if not asked:
         asked = [path for path in ("message", "text", "msg") if path in columns]
-    others = {*with_role(columns, "question")} - {*asked}
+    others = []
+    for path in with_role(columns, "question"):
+        if path not in asked and columns[path].is_text and "." not in path:
+            others.append(path)
+
     if len(histories) != 1 or len(replies) != 1 or len(asked) != 1 or others:
         return None
     inside = 0
@@ -409,6 +414,29 @@ def beside_history(rows: Rows) -> tuple[Rows, Speaking] | None:
         found.add(number, without(row, histories))
 
     return found, Speaking((asked[0],), None, (replies[0],))
+
+
+def tests_in_turn(rows: Rows) -> str | None:
+    """What to say where lists hold what is asked in turn and what is expected, and no replies;
+    None: they hold something else.
+    """
+    for path, column in columns_of(row for _, row in rows.rows).items():
+        entry = next(iter(column.example), None) if isinstance(column.example, list) else None
+        if not isinstance(entry, Mapping):
+            continue
+        expected = [key for key in entry if is_gold(words_of(key))]
+        asked = [
+            key for key in entry if side_of(key) == "user" or key in with_role(entry, "question")
+        ]
+        replies = [key for key in entry if is_reply(key) and key not in expected]
+        if asked and expected and not replies:
+            return (
+                f"holds tests: what is asked in turn ('{path}{_ENTRY}{asked[0]}') and what is "
+                f"expected ('{path}{_ENTRY}{expected[0]}'), but no replies of an agent; "
+                "`karat check FILE` tells how to ask one"
+            )
+
+    return None
 
 
 def asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | None:

@@ -75,6 +75,7 @@ from karat_imports.importers._speaking import (
     question,
     said_again,
     shown_with_counts,
+    tests_in_turn,
     two_texts,
     unread_replies,
 )
@@ -209,6 +210,9 @@ class Chats:
         if turns is not None:
             return self._as_said(*turns, path, alone=alone)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
+        tests = tests_in_turn(read) if found is not None else None
+        if tests is not None:
+            raise bad_file(path, tests)
         if found is not None:
             self._ask_who_answers(read, found, path, alone=alone)
             self._ask_what_groups(read, found, path, alone=alone)

@@ -131,6 +131,7 @@ def test_objects_name_who_writes_the_messages_of_a_service(tmp_path: Path) -> No
         ("d.csv", "話者,発話\nお客様,Hi\nオペレーター,Hello\n"),
         ("e.csv", "nguoi_noi,noi_dung\nKhách hàng,Hi\nNhân viên,Hello\n"),
         ("f.csv", "eh_bot,mensagem\n0,Hi\n1,Hello\n0,Hi you\n1,Hello you\n"),
+        ("f.tsv", "wiadomość klienta\todpowiedź bota\nHi\tHello\n"),
         ("g.json", json.dumps({"contents": [{"role": r, "parts": [{"text": t}]} for r, t in ASKED]})),
         ("h.json", json.dumps([{"role": r, "content": [{"type": "text", "text": {"value": t}}]} for r, t in ASKED])),
     ],
@@ -237,3 +238,12 @@ def test_a_store_holds_the_chats_of_each_key_and_messages_stand_beside_their_peo
     said = [{"sender_name": who, "content": text} for who, text in (("Ann", "Open?"), ("Shop Bot", "Yes."))]
     path.write_text(json.dumps({"participants": [{"name": "Ann"}, {"name": "Shop Bot"}], "messages": said}))
     assert texts(imported("chats", tmp_path / "b", path)) == [("Open?", "Yes.")]
+
+
+def test_the_text_of_a_reply_is_found_in_what_a_model_returns(tmp_path: Path) -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Ben Nevis."}]}
+    path = tmp_path / "responses.jsonl"
+    path.write_text(
+        json.dumps({"id": "r", "input": "The tallest hill?", "output": [{"type": "reasoning"}, said]}) + "\n"
+    )
+    assert texts(imported("chats", tmp_path / "runs", path)) == [("The tallest hill?", "Ben Nevis.")]

@@ -250,6 +250,8 @@ def side_of_column(name: str) -> str | None:
     words = words_of(name)
     if len(words) == 2 and (words[1] in _SAID or words[1].removesuffix("s") in _SAID):
         return side_of(words[0])
+    if len(words) == 2 and words[0] in _SAID and words[1] != "model":  # `respuesta_bot`
+        return side_of(words[1])
     return side_of(name)
 
 

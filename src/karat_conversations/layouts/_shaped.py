@@ -32,7 +32,7 @@ _TIMES = word_set("time timestamp datetime date created updated sent ts at")
 """Words of the names of when something was said."""
 _CHANGES = 0.8  # of the rows of a table are by another than the row before, if nothing else tells
 _FEW_NAMES = 3  # that may be of speakers in such a table
-_FEWEST_ROWS = 4
+_FEWEST_ROWS = 5
 
 
 class Keys(msgspec.Struct, frozen=True):
@@ -105,8 +105,7 @@ def in_shaped_lists(
 
 def rows_keys(rows: Sequence[Row]) -> Keys | None:
     """Where the rows of a table that are messages hold who speaks, and what: also where no name
-    tells, if two or three names alternate and each of two columns fills every row. None: nobody
-    can tell.
+    tells, if two or three names alternate in one column alone. None: nobody can tell.
     """
     keys = message_keys([rows], "")
     if keys is not None and keys.side is None and ends_in(keys.texts[0], SAYS):
@@ -117,6 +116,7 @@ def rows_keys(rows: Sequence[Row]) -> Keys | None:
     texts = _texts(inside)
     if len(texts) != 1 or not ends_in(texts[0], SAYS):
         return None
+    found = []
     for name, column in inside.items():
         names = [str(cell(row, name)) for row in rows]
         few = 1 < len({*names}) <= _FEW_NAMES and not column.flags and not column.numbers
@@ -124,8 +124,10 @@ def rows_keys(rows: Sequence[Row]) -> Keys | None:
         short = few and _are_names(column) and column.filled == len(rows) and name not in texts
         changes = sum(first != second for first, second in pairwise(names))
         if short and changes >= _CHANGES * (len(rows) - 1):
-            return Keys(name, texts)
+            found.append(name)
 
+    if len(found) == 1:
+        return Keys(found[0], texts)
     return None
 
 

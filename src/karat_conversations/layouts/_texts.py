@@ -56,6 +56,10 @@ _NAMED_WITH_TIME = re.compile(
     re.MULTILINE,
 )
 """A speaker and a time on a line of their own, as programs write down what they hear."""
+_TABBED = re.compile(
+    r"^\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]?\t([^\t\n]{1,40})\t", re.MULTILINE | re.IGNORECASE
+)
+"""A time, who speaks and what, with tabs between them."""
 _LEVEL = r"\[?\b(?:INFO|DEBUG|WARN|WARNING|ERROR)\b\]?[ \t]*[|:-]?[ \t]*"
 _LOGGED = re.compile(
     rf"^[ \t]*(?P<before>{_LEVEL})?\[?\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?"
@@ -132,6 +136,7 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
     logged = _LOGGED.match(text)
     if logged is not None and any(logged.groups()):
         text = _LOGGED.sub(lambda line: f"{line['who'] or ''}:".removeprefix(":"), text)
+    text = _TABBED.sub(r"\1: ", text)
     if len(_NAMED_WITH_TIME.findall(text)) > 1:
         text = _NAMED_WITH_TIME.sub(r"\1:", text)
     text = _CLOSED.sub(lambda end: "" if side_of(end[1] or end[2]) else end[0], text)

@@ -29,6 +29,7 @@ from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
 from karat.formats import clean, count, plural, some_of
+from karat_imports.importers._chats import reply_beside
 from karat_imports.importers._grouping import (
     OF_TIME,
     keys_of,
@@ -36,6 +37,7 @@ from karat_imports.importers._grouping import (
     setting,
     ways_listed,
 )
+from karat_imports.importers._reading import Json
 
 _ENTRY = "[]."
 _FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
@@ -414,6 +416,32 @@ def beside_history(rows: Rows) -> tuple[Rows, Speaking] | None:
         found.add(number, without(row, histories))
 
     return found, Speaking((asked[0],), None, (replies[0],))
+
+
+def with_reply_texts(rows: Rows) -> Rows:
+    """The rows, with the texts of replies that are objects or lists, as models return them, beside
+    what is asked in a text; the same rows if there are none.
+    """
+    columns = columns_of(row for _, row in rows.rows)
+    replies = []
+    others = 0  # columns of messages
+    for path, column in columns.items():
+        is_held = "." not in path and 2 * (column.lists + column.objects) > column.rows
+        if is_held and is_reply(path) and not with_role([path], "model"):
+            replies.append(path)
+        else:
+            others += column.messages > 0
+
+    if len(replies) != 1 or others:
+        return rows
+    found = rows.emptied()
+    for number, row in rows.rows:
+        text = reply_beside(Json({"response": row.get(replies[0])}))
+        if text is None:
+            return rows
+        found.add(number, {**row, replies[0]: text})
+
+    return found
 
 
 def tests_in_turn(rows: Rows) -> str | None:

@@ -78,6 +78,7 @@ from karat_imports.importers._speaking import (
     tests_in_turn,
     two_texts,
     unread_replies,
+    with_reply_texts,
 )
 from karat_imports.importers._traces import named_after
 
@@ -206,6 +207,8 @@ class Chats:
         read = self._doubted(grouped(read, self._grouping, path), path, alone=alone)
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
+        if self._agent is None and with_role(columns_of(row for _, row in read.rows), "question"):
+            read = with_reply_texts(read)
         turns = beside_history(read) if self._agent is None else None
         if turns is not None:
             return self._as_said(*turns, path, alone=alone)

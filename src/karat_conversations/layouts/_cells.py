@@ -101,17 +101,19 @@ def messages_under(
         else:
             turn = pair(part, ASKED, ANSWERED)
 
-        if not turn or (isinstance(part, dict) and _says_what_is_right(part, turn)):
+        expected = []
+        for key in part if isinstance(part, dict) else ():
+            if is_gold(words_of(key)):
+                expected.append(part[key])
+
+        # the reply may be what is expected of an agent
+        if not turn or turn[-1]["content"] in expected:
+            return []
+        if isinstance(part, dict) and with_role(part, "golden"):
             return []
         found += turn
 
     return found
-
-
-def _says_what_is_right(part: Mapping[str, Any], turn: Sequence[Message]) -> bool:
-    """Whether a turn has a golden answer, or its reply is one that is expected."""
-    expected = [part[key] for key in part if is_gold(words_of(key))]
-    return bool(with_role(part, "golden")) or turn[-1]["content"] in expected
 
 
 def messages_in(value: object, *, agent: Sequence[str] | None = None) -> list[Message]:

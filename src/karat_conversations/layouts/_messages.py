@@ -60,11 +60,13 @@ _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     speaker, text = speaker_and_text_columns(columns)
+    if asks(columns, text or "") or with_role(columns, "golden"):
+        return None
     if speaker is None or text is None:
         keys = rows_keys([row for _, row in islice(rows.rows, LOOKED_AT)])
         if keys is not None and not with_role(columns, "answer"):
             speaker, text = keys.speaker, keys.texts[0]
-    if text is None or asks(columns, text) or with_role(columns, "golden"):
+    if text is None:
         return None
     if speaker is None:
         return _by_turns(rows, columns, text, agent)
@@ -74,7 +76,8 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     is_author = "author" in words_of(last_part(speaker)) and not columns[speaker].objects
     if named is None and is_author:
         return None  # who wrote each text
-    if named is None and "golden" in roles_of(*_filled(columns, speaker, text)):
+    filled = (path for path, column in columns.items() if 2 * column.filled > column.rows)
+    if named is None and "golden" in roles_of(*{*filled} - {speaker, text}):
         return None  # a class of each message
     said = _messages_of(rows, columns, speaker, text)
     turn = None
@@ -125,16 +128,6 @@ def _messages_of(
             spoken["role"] = "user"
 
     return said
-
-
-def _filled(columns: Mapping[str, Column], *but: str) -> list[str]:
-    """The other columns that most rows fill."""
-    found = []
-    for path, column in columns.items():
-        if path not in but and 2 * column.filled > column.rows:
-            found.append(path)
-
-    return found
 
 
 _Sayings = list[tuple[int, Row, Message]]

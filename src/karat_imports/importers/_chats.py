@@ -50,7 +50,8 @@ def spoken(content: object) -> str | None:
         return spoken(content["content"])
     texts: list[str] = []
     parts = _parts(content)
-    if any(isinstance(part, str) for part in parts) and any(map(_formatted, parts)):
+    kinds = {Json(part).text("type") for part in parts if "text" in Json(part)}
+    if any(isinstance(part, str) for part in parts) and kinds - {None, *_TEXTS}:
         # Telegram's: a text in pieces
         pieces = [part if isinstance(part, str) else Json(part).text("text") for part in parts]
         return "".join(filter(None, pieces)) or None
@@ -64,10 +65,6 @@ def spoken(content: object) -> str | None:
             texts.append(row.text(str(row["type"])) or "")
 
     return "\n".join(filter(None, texts)) or None
-
-
-def _formatted(part: object) -> bool:
-    return isinstance(part, dict) and part.get("type") not in (None, *_TEXTS) and "text" in part
 
 
 def messages(value: object) -> list[Message]:

@@ -511,8 +511,8 @@ def _list_in(
         if items:
             rows.notes.append(f"rows: the list {lists}")
             return items, lists
+        likely = _talk_alone(tables, likely)
 
-    likely = _talk_alone(tables, likely, results=within.results)
     if len(likely) > 1 and not within.first:
         message = f"must name one of the file's lists: {some_of([excerpt(t, 40) for t in likely])}"
         if not {name.casefold() for name in likely} & SPLITS:
@@ -535,13 +535,11 @@ def _list_in(
     return tables[likely[0]], likely[0] or None
 
 
-def _talk_alone(
-    tables: Mapping[str, Sequence[Any]], names: list[str], *, results: bool
-) -> list[str]:
+def _talk_alone(tables: Mapping[str, Sequence[Any]], names: list[str]) -> list[str]:
     """The list of messages, each of which says who speaks, and what, where the others hold no
     question; else the same lists.
     """
-    if len(names) < 2 or not results:
+    if len(names) < 2:
         return names
     talks = []
     for name in names:

@@ -377,7 +377,9 @@ def _names_exchanges(rows: Rows, columns: Mapping[str, Column], path: str) -> bo
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
     speaker = _column(columns, SPEAKERS)
-    text = _column(columns, SAYS) or _inside(columns)
+    text = _column(columns, SAYS)
+    if text is None and any(column.lists + column.objects for column in columns.values()):
+        text = _inside(columns)
     if speaker is None and text is not None:
         objects = (p for p in columns if columns[p].objects and words_of(p)[-1:] != ("body",))
         speaker = next((p for p in objects if "." not in p and ends_in(p, SPEAKERS)), None)
@@ -396,18 +398,22 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
         if columns[path].is_text:
             ends |= {*words_of(path)[-1:]}
 
-    flagged = False
-    for path, column in columns.items():
-        is_flag = column.is_yes_or_no and len(column.values) == 2
-        flagged = flagged or (is_flag and side_of_flag(path) is not None)
-
-    if speaker is None and _TIMES & words and not _REPLIES & ends and not flagged:
+    if speaker is None and _TIMES & words and not _REPLIES & ends and not _is_flagged(columns):
         persons = (path for path in columns if words_of(last_part(path)) in _PERSONS)
         speaker = next((path for path in persons if columns[path].is_text), None)
         said = (path for path in columns if {*words_of(last_part(path))} <= SAYS)
         text = text or next((path for path in said if columns[path].is_text), None)
 
     return speaker, text
+
+
+def _is_flagged(columns: Mapping[str, Column]) -> bool:
+    """Whether a column says by true and false who speaks."""
+    for path, column in columns.items():
+        if column.is_yes_or_no and len(column.values) == 2 and side_of_flag(path) is not None:
+            return True
+
+    return False
 
 
 def _inside(columns: Mapping[str, Column]) -> str | None:

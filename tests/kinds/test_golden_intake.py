@@ -827,3 +827,9 @@ def test_columns_that_are_golden_together_may_all_be_empty(tmp_path):
     rows = table(question=ASKED, expected_law=["a", None, "c", None], expected_page=[1, None, None, None])
     said = refused(written(tmp_path, rows))
     assert "JSON\n     skip: unreadable  # where all of these columns are empty" in said
+
+
+def test_rubrics_with_a_threshold_each_are_no_questions(tmp_path):
+    rules = [["Names the sum", "Is short"], ["Is polite", "Asks back"]] * 2
+    rubrics = table(id=[*"abcd"], description=SAID, pass_threshold=[0.7] * 4, checklist=rules)
+    assert "holds a rubric for a judge" in refused(written(tmp_path, rubrics))

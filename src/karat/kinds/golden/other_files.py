@@ -67,7 +67,7 @@ _SORTS = (
             word_set("criterion criteria check rubric rubrics dimension aspect name description"),
             word_set(
                 """scale levels scoring scoringguide scoringrubric anchors rubriclevels scorelevels
-                gradingscale"""
+                gradingscale passthreshold"""
             ),
         ),
     ),

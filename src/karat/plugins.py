@@ -16,6 +16,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +38,7 @@ from karat.installation import plugin_modules
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
     from pydantic import BaseModel
 
@@ -273,10 +274,16 @@ def _description(family: str, name: str, plugin: Plugin, source: str) -> Descrip
     return Description(family=family, name=name, summary=summary, options=schema, source=source)
 
 
+@cache
 def _entry_points(family: str) -> list[EntryPoint]:
+    return list(_all_entry_points().select(group=f"karat.{family}"))
+
+
+@cache
+def _all_entry_points() -> EntryPoints:
     from importlib.metadata import entry_points
 
-    return list(entry_points(group=f"karat.{family}"))
+    return entry_points()  # reads a file of every distribution
 
 
 def load(name: str, *, folder: Path | None = None) -> Any:

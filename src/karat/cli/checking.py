@@ -45,7 +45,6 @@ from karat.mcp import Toolbox
 from karat.models import parse_model
 from karat.records import Condition, Metric, Sample
 from karat.redact import Redactor
-from karat.stats import minimum_detectable_effect
 from karat.testing.scorers import probe
 
 if TYPE_CHECKING:
@@ -401,6 +400,8 @@ def can_show(
         questions = len(set(codes))
 
     tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
+    from karat.stats import minimum_detectable_effect
+
     alpha = ALPHA / tests
     least = (
         minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value

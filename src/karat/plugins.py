@@ -38,7 +38,7 @@ from karat.installation import plugin_modules
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import EntryPoint
 
     from pydantic import BaseModel
 
@@ -280,7 +280,7 @@ def _entry_points(family: str) -> list[EntryPoint]:
 
 
 @cache
-def _all_entry_points() -> EntryPoints:
+def _all_entry_points() -> Any:  # EntryPoints; a wrapper of it before Python 3.12
     from importlib.metadata import entry_points
 
     return entry_points()  # reads a file of every distribution

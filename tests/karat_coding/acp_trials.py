@@ -23,6 +23,9 @@ from karat_coding.workspace import Base, Overlay, Workspace, open_workspace
 
 NPM = Path(os.environ.get("KARAT_TEST_NPM") or Path(__file__).parents[2] / ".venv/npm") / "node_modules"
 
+# Instead of all models of the world, which OpenCode takes a second to read at each start.
+NO_MODELS = Path(__file__).with_name("no_models.json")
+
 # What is not meant for this machine goes to a port where nothing listens.
 LOOPBACK = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"),
@@ -113,6 +116,7 @@ def opencode(server: ModelServer, **permission: str) -> dict[str, Any]:
         "OPENCODE_CONFIG_CONTENT": json.dumps(config),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_MODELS_PATH": str(NO_MODELS),
         **LOOPBACK,
     }
     return {"command": [str(NPM / ".bin/opencode"), "acp", "--pure"], "env": env}

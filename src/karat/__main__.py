@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from io import TextIOWrapper
 
 from karat.cli import cli
 from karat.cli.ending import Ending, leave_in_time
+from karat.garbage import search_seldom
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,8 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     Without arguments it is the program, and the process ends with it.
     """
-    # a run makes many small values without cycles: a tenth of its processor time
-    gc.set_threshold(100_000, 20, 20)
+    search_seldom()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # a terminal that cannot show a character shows ? instead

@@ -34,6 +34,7 @@ from karat.errors import (
     described,
     did_you_mean,
 )
+from karat.garbage import search_no_more_in_what_is_here
 from karat.installation import plugin_modules
 from karat.records import JsonObject
 
@@ -276,7 +277,10 @@ def _description(family: str, name: str, plugin: Plugin, source: str) -> Descrip
 
 @cache
 def _entry_points(family: str) -> list[EntryPoint]:
-    return list(_all_entry_points().select(group=f"karat.{family}"))
+    points = list(_all_entry_points().select(group=f"karat.{family}"))
+    if points:
+        search_no_more_in_what_is_here()
+    return points
 
 
 @cache
@@ -294,6 +298,7 @@ def load(name: str, *, folder: Path | None = None) -> Any:
     """
     source, _, attribute = name.rpartition(":")
     is_file = _is_file(source)
+    search_no_more_in_what_is_here()
     with Caught() as caught:
         if is_file:
             # The module that a file holds; by its usual name where an import would find this

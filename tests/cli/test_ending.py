@@ -206,3 +206,23 @@ def test_a_results_folder_that_cannot_be_written_is_your_fault(karat, experiment
     done = karat("run", experiment.name)
     assert done.code == 2
     assert "results" in done.err
+
+
+def test_what_an_agent_wrote_and_never_closed_is_on_disk(process, experiment, here):
+    (here / "keeper.py").write_text(
+        "class Log:\n"
+        "    def __init__(self, name):\n"
+        "        self.me, self.file = self, open(name, 'w')\n"
+        "\n"
+        "LOG, PLAIN = Log('in-a-cycle.txt'), open('plain.txt', 'w')\n"
+        "\n"
+        "def query(user_query, system_prompt, mcp_servers):\n"
+        "    print('asked', file=LOG.file)\n"
+        "    print('asked', file=PLAIN)\n"
+        "    return 'It is 2.'\n"
+    )
+    command = "{type: command, command: [python, adder.py]}"
+    text = experiment.read_text(encoding="utf-8").replace(command, "{type: python, target: 'keeper:query'}")
+    experiment.write_text(text, encoding="utf-8")
+    assert process("run", experiment, "--quiet").code == 0
+    assert (here / "in-a-cycle.txt").read_text() == (here / "plain.txt").read_text() == "asked\n" * 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 import threading
@@ -16,6 +15,7 @@ from types import TracebackType
 import click
 
 from karat.errors import KaratError
+from karat.garbage import search_no_more_in_what_is_here
 
 _PATIENCE_SECONDS = 5.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -38,7 +38,7 @@ def leave_in_time(code: int) -> None:
     """Ends the process soon, also if its main thread then waits for threads and processes that
     agents have left.
     """
-    gc.freeze()  # all memory is freed soon: to look for garbage in it takes 0.1 s
+    search_no_more_in_what_is_here()
     threading.Thread(target=_leave, args=(code,), name="karat-leave", daemon=True).start()
 
 

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 from karat.cli import cli
 from karat.cli.ending import Ending, leave_in_time
-from karat.garbage import search_seldom
+from karat.garbage import collect_rarely
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     Without arguments it is the program, and the process ends with it.
     """
-    search_seldom()
+    collect_rarely()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # a terminal that cannot show a character shows ? instead

@@ -1,24 +1,24 @@
-"""When Python searches memory for garbage: seldom while `karat` runs, and hardly at its end."""
+"""How the program `karat` sets Python's garbage collector."""
 
 from __future__ import annotations
 
 import gc
 
-# a run makes many small values without cycles: a tenth of its processor time
-_SELDOM = (100_000, 20, 20)
+# A run makes many small values without cycles: the usual threshold takes a tenth of its time.
+_RARELY = (100_000, 20, 20)
 
 
-def search_seldom() -> None:
-    """For the program `karat`, not for a process of others that imports it."""
-    gc.set_threshold(*_SELDOM)
+def collect_rarely() -> None:
+    """For the program `karat`, and not for a process of others that imports it."""
+    gc.set_threshold(*_RARELY)
 
 
-def search_no_more_in_what_is_here() -> None:
-    """At its end Python would search everything, for 0.1 s, though all memory is freed then.
+def freeze_own_objects() -> None:
+    """Spares karat's own objects the collection at the end of the process, which takes 0.1 s.
 
-    Called there, but first before code of others is loaded: what that leaves is searched as ever,
-    for a file of theirs may have unwritten lines. Does nothing a second time, or if
-    `search_seldom` was not called.
+    Call it before code of others is loaded, and at the end. Objects of that code are collected as
+    ever, since files that it did not close may have unwritten lines. Does nothing the second time,
+    or without `collect_rarely`.
     """
-    if gc.get_threshold() == _SELDOM and not gc.get_freeze_count():
+    if gc.get_threshold() == _RARELY and not gc.get_freeze_count():
         gc.freeze()

@@ -34,7 +34,7 @@ from karat.errors import (
     described,
     did_you_mean,
 )
-from karat.garbage import search_no_more_in_what_is_here
+from karat.garbage import freeze_own_objects
 from karat.installation import plugin_modules
 from karat.records import JsonObject
 
@@ -279,7 +279,7 @@ def _description(family: str, name: str, plugin: Plugin, source: str) -> Descrip
 def _entry_points(family: str) -> list[EntryPoint]:
     points = list(_all_entry_points().select(group=f"karat.{family}"))
     if points:
-        search_no_more_in_what_is_here()
+        freeze_own_objects()
     return points
 
 
@@ -298,7 +298,7 @@ def load(name: str, *, folder: Path | None = None) -> Any:
     """
     source, _, attribute = name.rpartition(":")
     is_file = _is_file(source)
-    search_no_more_in_what_is_here()
+    freeze_own_objects()
     with Caught() as caught:
         if is_file:
             # The module that a file holds; by its usual name where an import would find this

@@ -15,7 +15,7 @@ from types import TracebackType
 import click
 
 from karat.errors import KaratError
-from karat.garbage import search_no_more_in_what_is_here
+from karat.garbage import freeze_own_objects
 
 _PATIENCE_SECONDS = 5.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -38,7 +38,7 @@ def leave_in_time(code: int) -> None:
     """Ends the process soon, also if its main thread then waits for threads and processes that
     agents have left.
     """
-    search_no_more_in_what_is_here()
+    freeze_own_objects()
     threading.Thread(target=_leave, args=(code,), name="karat-leave", daemon=True).start()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadDataset, BadOption, BadPlugin, BadRun, Caught
-from karat.garbage import search_no_more_in_what_is_here
+from karat.garbage import freeze_own_objects
 from karat.journal import KeptFile, RunFolder, slugged
 from karat_studies.kinds.study.columns import attribute_type
 from karat_studies.kinds.study.experiments import Reducer
@@ -187,7 +187,7 @@ def load_reducer(
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    search_no_more_in_what_is_here()
+    freeze_own_objects()
     with Caught() as caught:
         spec.loader.exec_module(module)
     if (cause := _cause(caught)) is not None:

@@ -375,7 +375,11 @@ def test_what_is_not_read_as_it_may_be_meant_is_said(tmp_path: Path) -> None:
         {"session_id": "s2", "question": "Who?", "answer": ["I", "Me"], "correctness": "yes"},
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
-    (made,) = import_results("csv", [path], tmp_path / "runs")
+    runs = tmp_path / "runs"
+    with pytest.raises(BadOption, match="'correctness' judges in words") as raised:
+        [*import_results("csv", [path], runs)]
+    assert "--map answer=answer" in str(raised.value)
+    (made,) = import_results("csv", [path], runs, options={"map": {"answer": "answer"}})
     assert [*made.run.events_of(Score)] == []
     assert {
         (

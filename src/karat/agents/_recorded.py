@@ -157,7 +157,7 @@ class _Keys:
                 )
 
         for name in self._columns.id:
-            if name not in row:
+            if name not in row and cell(row, name) is None:
                 raise ValueError(
                     f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or "
                     f"null to count rows)"

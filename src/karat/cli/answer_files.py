@@ -31,7 +31,13 @@ from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
-from karat.documents.results import columns_like, lines_alone, pattern_of, score_columns
+from karat.documents.results import (
+    columns_like,
+    golden_alone,
+    lines_alone,
+    pattern_of,
+    score_columns,
+)
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.understood import examples
@@ -417,6 +423,15 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     alone = lines_alone(columns)
     if alone is not None:
         raise BadDataset(file, [Fault(place="file", message=alone)])
+    dataset = None if named else golden_alone(columns)
+    if dataset is not None:
+        raise BadOption(
+            "--answer",
+            f"{file} {dataset}: `karat check {quote(str(file))}` reads it as a dataset. Else say "
+            f"which column holds the answer to score (it has: "
+            f"{some_of(leaves(columns), most=_MOST_NAMED)}); answers in another file are scored "
+            f"with --dataset {quote(str(file))}",
+        )
     if not named:
         _refuse_folded(rows, columns)
     result = _assigned(file, columns, named)

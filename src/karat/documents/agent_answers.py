@@ -148,7 +148,7 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
     """The options, and before them one with all columns of answers that are called alike, each of
     which is a condition, or a run of one.
     """
-    if "answer" in file.named or not options:
+    if "answer" in file.named or not options or file.pairs:
         return options
     single = []
     for option in options:
@@ -331,6 +331,10 @@ def _with_twins(file: Candidates, said: list[tuple[str, ...]], weak: Sequence[st
         # what somebody says of long answers
         answer = file.free[paths[0]]
         answered = {value.casefold() for value in answer.values}
+        for path, column in file.free.items():
+            if words_of(path)[:1] in (("extracted",), ("parsed",)):
+                answered |= {value.casefold() for value in column.values}
+
         sharing, alone = [], []
         for path in may_be:
             shares = answered & {value.casefold() for value in file.free[path].values}

@@ -52,9 +52,11 @@ _AGREED = (("final",), ("adjudicated",), ("consensus",), ("agreed",), ("majority
 _NUMBERED = word_set("reference ref")
 """Names of golden answers, and of numbers by which a question is referred to."""
 _DONE = _READ | word_set(
-    """actual predicted pred prediction got observed generated model output agent system llm
+    """actual predicted pred prediction forecast got observed generated model output agent system llm
     response"""
 )
+_ALONE = word_set("actual real predicted prediction forecast")
+"""Those that say so alone, where the other of the two does, too: `actual` and `predicted`."""
 _SAID_FIRST = word_set("model output agent system llm response label")
 """Those of these words that say so at the beginning of a name alone: `model_output`."""
 _NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
@@ -260,7 +262,8 @@ class Candidates:
         both_ways: dict[tuple[str, ...], str] = {}  # `actual`: the agent's beside `expected`
         for path in self.free:
             words = words_of(path)
-            if len(words) < 2 or _NO_ANSWERS & {*words} or not self.holds_answer(path):
+            alone = len(words) < 2 and not {*words} & _ALONE
+            if not words or alone or _NO_ANSWERS & {*words} or not self.holds_answer(path):
                 continue
             ends = [(words[0], words[1:])]
             if words[-1] not in _SAID_FIRST:

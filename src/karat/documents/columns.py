@@ -32,21 +32,22 @@ _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
 _FLAGS = frozenset(
     {"true", "false", "yes", "no", "pass", "fail", "passed", "failed", "correct", "incorrect"}
+    | {"ok", "ko", "nok"}
     | {*languages.YES_OR_NO, *languages.VERDICTS}
 )
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 """Texts of a cell of scores that mean there is none, in lower case."""
 _JUDGED: dict[str, bool] = {
-    **dict.fromkeys(("pass", "passed", "correct", "right", "hit", "合格", *"✓✔✅☑"), True),
-    **dict.fromkeys(("fail", "failed", "incorrect", "wrong", "miss", "不合格", *"✗✘❌"), False),
+    **dict.fromkeys(("pass", "passed", "correct", "right", "hit", "合格", *"✓✔✅☑○◯⭕"), True),
+    **dict.fromkeys(("fail", "failed", "incorrect", "wrong", "miss", "不合格", *"✗✘❌×✕✖"), False),
     **languages.VERDICTS,
 }
 """Words that are a verdict whatever the column is called."""
 VERDICTS: dict[str, bool] = {
     **_JUDGED,
     **languages.YES_OR_NO,
-    **dict.fromkeys(("true", "yes", "y", "good", "success", "up", "👍"), True),
-    **dict.fromkeys(("false", "no", "n", "bad", "failure", "down", "👎"), False),
+    **dict.fromkeys(("true", "yes", "y", "good", "success", "up", "👍", "ok"), True),
+    **dict.fromkeys(("false", "no", "n", "bad", "failure", "down", "👎", "ko", "nok"), False),
 }
 """Words that a cell of scores may hold, in lower case."""
 _HASH = re.compile(r"(?=.*[a-fA-F])(?=.*\d)[0-9a-fA-F-]{16,}")

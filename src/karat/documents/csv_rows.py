@@ -391,6 +391,9 @@ class _Scan:
         following: list[str] = []
         if len(table) > start + 1:
             following = table[start + 1]
+            self.header = grouped_header(table[start], following)
+            if self.header:
+                return start + 2
 
         if are_data(table[start], following):
             self.header = numbered_header(self._rows, start + 1, len(table[start]))
@@ -466,7 +469,10 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
         below = [cell for cell in map(str, following) if cell.strip() and meanings(cell)]
         named = [cell for cell in map(str, filled) if meanings(cell)]
         of_groups = len(filled) < len(cells) and 2 * len(below) > len(cells)  # of columns
-        if not comment and not is_title and not (of_groups and len(below) > len(named)):
+        of_groups = of_groups and len(below) > len(named)
+        if of_groups and grouped_header(*([str(cell or "") for cell in line] for line in (cells, following))):
+            return found  # their names are needed: columns of several groups have the same name
+        if not comment and not is_title and not of_groups:
             return found
 
         found.append(cells)
@@ -486,6 +492,28 @@ def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
         return []
 
     return [f"left out above the header: {some_of(texts)}"]
+
+
+def grouped_header(above: Sequence[str], below: Sequence[str]) -> list[str]:
+    """The names of the columns of a table whose first line groups them and whose second repeats
+    names in each group: `GPT` over `Answer` and `Score`, `Claude` over the same. Empty: it is none.
+    """
+    if len(above) != len(below) or len(above) < 3:
+        return []
+    names, group = [], ""
+    for top, name in zip(map(str.strip, above), map(str.strip, below), strict=True):
+        group = top or group
+        names.append(f"{group} {name}".strip())
+        if not (name or top) or len(name) > _LONGEST_NAME or _DIGITS.search(name):
+            return []
+
+    under = [*filter(None, map(str.strip, below))]
+    repeated = len({*under}) < len(under)
+    grouped = 1 < len([top for top in above if top.strip()]) < len(above)
+    return names if repeated and grouped and len({*names}) == len(names) else []
+
+
+_LONGEST_NAME = 40  # characters
 
 
 def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:

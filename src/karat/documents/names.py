@@ -304,7 +304,9 @@ _OF_PROGRAMS = word_set(
 """Words of what a program did: `parse_ok` says nothing of an answer."""
 _FOUND = word_set("hit hits recall precision accuracy success mrr ndcg correct passed pass")
 """Last words of names that judge what was retrieved."""
-_SCALES = frozenset({("y", "n"), ("yes", "no")}) | frozenset(
+_SCALES = frozenset({("y", "n"), ("yes", "no"), ("ja", "nein"), ("si", "no"), ("sí", "no")})
+_SCALES |= frozenset({("sim", "not"), ("oui", "non"), ("ok", "ko")})
+_SCALES |= frozenset(
     (str(low), str(high)) for low in (0, 1) for high in (1, 2, 3, 4, 5, 6, 7, 10, 100) if low < high
 )
 """The last words of names that say on which scale people rate: `tone_1_5`, `Tone (1-5)`."""
@@ -377,7 +379,8 @@ _REPEATS = word_set(
 )
 _PERSONS = word_set(
     """subject user respondent student worker annotator rater judge reviewer grader evaluator scorer
-    expert author sujeto usuario encuestado teilnehmer teilnehmerin proband probandin nutzer
+    expert author avaliador avaliadora evaluador evaluadora évaluateur valutatore bewerter juez
+    juiz sujeto usuario encuestado teilnehmer teilnehmerin proband probandin nutzer
     utente soggetto sujeito usuário deelnemer участник участница испытуемый 参与者 参加者
     被験者 被试 참가자"""
 )

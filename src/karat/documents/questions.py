@@ -96,7 +96,7 @@ def questions_of(
     # ids join the rows to questions, or a row has a golden answer and an answer
     by_id = {"id", *ADDED.identifying} & {*shapes, *file.named}
     right = goldens or "golden" in file.named
-    said = "answer" in file.named or file.strong("answer")
+    said = "answer" in file.named or file.strong("answer") or answers
     if file.door == "results" and (by_id or (right and said)):
         return [{}]
     return []

@@ -25,6 +25,7 @@ from karat.documents.names import (
     repeats,
     roles_of,
     sure_roles,
+    with_role,
     word_set,
     words_of,
 )
@@ -79,6 +80,7 @@ _SYSTEMS = word_set(
     tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment cot shot bm25 tfidf
     hybrid rerank lora sft dpo agentic google deepl"""
 )
+_VERSIONS = word_set("b k m o v x r mini nano small large max plus pro flash turbo instruct chat")
 _CHANGE = (("before",), ("after",))
 """Whole names of columns with the answers of one system before and after it was changed."""
 _BETTER = word_set("winner preferred preference better")
@@ -144,6 +146,24 @@ def lines_alone(columns: Mapping[str, Column]) -> str | None:
     )
 
 
+def golden_alone(columns: Mapping[str, Column]) -> str | None:
+    """What a file is that has questions and golden answers, and nothing that an agent said or that
+    judges it. None: it has more, or less.
+    """
+    asked = with_role(columns, "question")
+    right = with_role(columns, "golden")
+    answered = with_role(columns, "answer", "latency", "tokens", "error")
+    if not asked or not right or answered or score_columns(columns):
+        return None
+    others = [path for path in columns if {"golden", "answer"} & roles_of(path)]
+    if others != right[:1] or not columns[asked[0]].filled:
+        return None
+    return (
+        f"holds questions ('{asked[0]}') and golden answers ('{right[0]}'), and no answers of an "
+        f"agent by their names"
+    )
+
+
 def only_counts(column: Column) -> bool:
     """Whether a column such as `checks_passed` holds how many were right, and not of how many."""
     words = {*words_of(last_part(column.path))}
@@ -199,6 +219,36 @@ def like_scores(
             found.append(path)
 
     return found
+
+
+def may_be_scores(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]:
+    """Those of these columns of a file without scores that may be some: yes and no, or whole
+    numbers on a short scale, under a name that says nothing else.
+    """
+    found = []
+    for path in paths:
+        words = words_of(last_part(path))
+        column = columns[path]
+        counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
+        if not words or counted or words[0] in _OF_QUESTIONS or {*words} & _OF_QUESTIONS_TOO:
+            continue
+        if sure_roles(path) - {"score"} and words != ("note",):  # a mark, in French
+            continue
+        different = 1 < len(column.values) <= column.filled / 2 or column.is_yes_or_no
+        whole = all(value.isdecimal() and int(value) <= _TOPS[2] for value in column.values)
+        if different and column.is_scored and (column.is_yes_or_no or whole):
+            found.append(path)
+
+    return found
+
+
+_OF_QUESTIONS = word_set("has have needs need requires require contains contain use uses used in")
+_OF_QUESTIONS_TOO = word_set(
+    """answerable multi hop hops required cached truncated stream streaming available train
+    enabled needed ground truth gold expected question query fold cluster group shots shot turns
+    error fallback escalated retry"""
+)
+"""Words of columns that say something of questions, or of how they were asked."""
 
 
 def _scale(column: Column) -> str | int | None:
@@ -563,6 +613,27 @@ def names_system(path: str) -> bool:
     return bool(_SYSTEMS & {*words_of(path)})
 
 
+def is_a_system(path: str) -> bool:
+    """Whether a name is a system's and nothing else, such as `gpt-4` or `claude`."""
+    words = words_of(path)
+    further = [word for word in words[1:] if not word.isdecimal()]
+    return words[:1] != () and words[0] in _SYSTEMS and {*further} <= _SYSTEMS | _VERSIONS
+
+
+def scored_systems(columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """The columns that are called as systems are and hold nothing but scores, if there are two and
+    none is an answer.
+    """
+    found = []
+    for path, column in columns.items():
+        if is_a_system(path) and column.filled:
+            if not column.is_scored:
+                return ()
+            found.append(path)
+
+    return tuple(found) if len(found) > 1 else ()
+
+
 def scores_by_system(
     systems: Mapping[str, tuple[str, ...]],
     columns: Mapping[str, Column],
@@ -601,9 +672,11 @@ def scores_by_system(
 
 def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
     """System → metric → column, if columns of scores without answers differ by the name of a system
-    before or after the same metrics: `LLM Faithfulness` and `RAG Faithfulness`. Empty: they do not,
-    or another column has the metric too.
+    before or after the same metrics: `LLM Faithfulness` and `RAG Faithfulness`; or are called as
+    systems are: `GPT-4`, `Claude`. Empty: they do not, or another column has the metric too.
     """
+    if len(scores) > 1 and all(map(is_a_system, scores)):
+        return {path: {"score": path} for path in scores}
     for last in (True, False):
         found: dict[str, dict[str, str]] = {}
         for path, metric in _shared_metrics(scores, last=last).items():

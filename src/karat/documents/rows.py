@@ -28,6 +28,7 @@ from karat.documents.other_documents import known_document
 from karat.documents.reader import Limits, parse
 from karat.documents.row_list import MOST_FAULTS, Rows, TooManyFaults, bad, in_order
 from karat.documents.storable import Unfit, constant, finite, impossible, integer, why_unfit
+from karat.documents.text_rows import rows_in_text
 from karat.documents.tables import SPLITS, best_of, rows_of, tables_in, together, with_questions
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
@@ -748,8 +749,16 @@ def _workbook(
 
 
 def _transcript(rows: Rows, _: Path, data: bytes) -> None:
-    """The whole text as one cell, to be read as a conversation."""
-    rows.add(1, {"transcript": data.decode()})
+    """The rows in a text; else the whole as one cell, to be read as a conversation."""
+    text = data.decode()
+    found, note = rows_in_text(text)
+    for number, row in found:
+        rows.add(number, row)
+
+    if found:
+        rows.notes.append(note)
+    else:
+        rows.add(1, {"transcript": text})
 
 
 FORMATS: Mapping[str, Callable[[Rows, Path, bytes], None]] = {

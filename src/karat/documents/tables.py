@@ -335,8 +335,16 @@ def _collect(
                 rows = [{"id": name, **entry} for name, entry in below.items()]
             if rows:
                 found[f"{prefix}{key}"] = rows
-            else:
-                _collect(below, f"{prefix}{key}.", found, depth + 1)
+                continue
+            lists: dict[str, list[Any]] = {}
+            _collect(below, f"{prefix}{key}.", lists, depth + 1)
+            for name, rows in lists.items():
+                if not _SETTINGS & {*words_of(key)} or _speaks(rows):
+                    found[name] = rows
+
+
+_SETTINGS = word_set("config configuration settings params parameters hyperparameters environment")
+"""Names of objects whose lists say how something was run."""
 
 
 def results_inside(parts: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[Any]]:

@@ -17,6 +17,7 @@ from karat.documents.columns import is_empty
 from karat.documents.csv_rows import (
     above_the_header,
     are_data,
+    grouped_header,
     header_names,
     numbered_header,
     titles,
@@ -224,9 +225,17 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         rows.notes += above_the_header(above)
         first = first[len(above) :]
         asking = _beside_another(rows, [cells for _, cells in first])
+        table = [cells[asking] for _, cells in first]
+        filled = [cells for cells in table if not all(map(is_empty, cells))]
+        grouping = []
+        for cells in _of_one_width(filled[:2]):
+            grouping.append(["" if cell is None else str(cell) for cell in cells])
+
+        groups = grouped_header(*grouping) if len(grouping) > 1 else []
         for number, every_cell in chain(first, lines):
             cells = every_cell[asking]
-            if all(map(is_empty, cells)):
+            if all(map(is_empty, cells)) or (groups and cells in filled[:2]):
+                header = groups or header
                 continue
             if header is None:
                 names = ["" if cell is None else str(cell) for cell in cells]

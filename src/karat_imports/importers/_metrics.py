@@ -16,7 +16,9 @@ from karat.documents.names import (
     is_score_name,
     is_score_of_bad,
     is_success_only,
+    joined,
     lower_is_better,
+    sure_roles,
     word_set,
     words_of,
 )
@@ -43,6 +45,9 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
 
     if spreads:
         return f"means or statistics of several results ({some_of(spreads, most=3)})"
+    told = _whole_runs(columns)
+    if told is not None:
+        return told
     of_people, kinds = [], []
     for path, column in columns.items():
         words = {*words_of(path)}
@@ -65,6 +70,58 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
             return f"which of two is better ('{path}', of {' and '.join(sides[:2])})"
 
     return None
+
+
+def _whole_runs(columns: Mapping[str, Column]) -> str | None:
+    """What rows hold that are all numbers of a whole run: its measures by name, the steps of a
+    training, the means of a model, how often each class was taken for others. None: they do not.
+    """
+    texts = []
+    numbers = []
+    for path, column in columns.items():
+        if column.filled and not column.numbers:
+            texts.append(path)
+        elif column.numbers > column.texts:
+            numbers.append(path)
+
+    if {*map(joined, columns)} & _OF_ROWS:
+        return None
+    several = len(numbers) > 1
+    for path in numbers:
+        words = {*words_of(path)}
+        if words & _STEPS and several and not texts and _TRAINED & _words_in(numbers):
+            return f"how a training went, a step a row ('{path}')"
+
+    for path in texts:
+        column = columns[path]
+        if not numbers or column.mean_length > _LONGEST_NAME:
+            continue
+        if words_of(path)[-1:] in _OF_MEASURES:
+            return f"measures of a whole run, one a row ('{path}')"
+        if not len(column.values) == column.filled > 1:
+            continue
+        crossed = [name for name in numbers if name in column.values]
+        if len(texts) == 1 and len(crossed) == len(numbers) > 1:
+            return "how often one class was taken for another"
+        if {"model", "condition"} & sure_roles(path):
+            return f"means of several results, a row a '{path}'"
+
+    return None
+
+
+def _words_in(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        found |= {*words_of(path)}
+
+    return found
+
+
+_STEPS = word_set("epoch epochs step steps iteration iter")
+_TRAINED = word_set("loss lr gradnorm learningrate")
+_OF_MEASURES = (("metric",), ("metrics",), ("measure",), ("metrik",), ("métrica",), ("kpi",))
+_OF_ROWS = word_set("question query prompt input id answer response output")
+_LONGEST_NAME = 40  # characters, on average
 
 
 def is_spread(path: str) -> bool:

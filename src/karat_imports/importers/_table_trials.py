@@ -67,11 +67,7 @@ class ARowASystem:
         self._models = models
         metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
         words = [words_of(path) for path in systems]
-        stems = {tuple(path[:-1]) for path in words}
-        numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
-        # `gpt_3` and `gpt_4` are systems
-        numbered = numbered and (bool(SAID & {*words[0]}) or repeats(words[0][0]))
-        numbered = numbered and not models and not compared
+        numbered = _are_numbered(words) and not models and not compared
         self.columns = {"repetition" if numbered else "condition": _SYSTEM}
         self.runs: Mapping[str, tuple[str, str]] = {}
         if not numbered and not models:
@@ -98,7 +94,28 @@ class ARowASystem:
 
                 if path in self.runs:
                     name, scores[_RUN] = self.runs[path]
-                yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
+                if "answer" in self.columns:
+                    scores[_ANSWER] = cell(row, path)
+                yield number, {**shared, _SYSTEM: name, **scores}
+
+
+def _are_numbered(names: Sequence[Sequence[str]]) -> bool:
+    """Whether names of columns of answers differ by the numbers of repetitions: `answer_1`,
+    `run2_answer`. `gpt_3` and `gpt_4` are systems.
+    """
+    first = names[0]
+    differ = []
+    for at in range(len(first)):
+        if any(name[at : at + 1] != first[at : at + 1] for name in names):
+            differ.append(at)
+
+    if len(differ) != 1 or any(len(name) != len(first) for name in names):
+        return False
+    (at,) = differ
+    if not all(name[at].isdecimal() for name in names):
+        return False
+    at_the_end = at == len(first) - 1 and (SAID & {*first} or repeats(first[0]))
+    return bool(at_the_end) or (at > 0 and repeats(first[at - 1]))
 
 
 class Numbered:

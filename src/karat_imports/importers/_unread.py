@@ -11,7 +11,7 @@ from karat.documents.answers import says_not_run
 from karat.documents.columns import VERDICTS, Column, score_in, without_point
 from karat.documents.doubts import Seen
 from karat.documents.names import is_score_name, side_of, tells_of_answers, with_role, words_of
-from karat.documents.results import like_scores, only_counts
+from karat.documents.results import compares, like_scores, may_be_scores, only_counts
 from karat.errors import BadOption
 from karat.formats import brief, plural, some_of
 from karat_imports.importers._table_trials import Trials
@@ -47,7 +47,10 @@ def not_read(
         if path not in used and is_score_name(path) and only_counts(column):
             option = f"--map {quote(f'score.{path}={path}')}"
             yield f"'{path}' holds counts: no score; if it is one, {option}"
-        if path not in used and (judges or may_judge(column)):
+        if path not in used and compares([path]) and column.texts:
+            in_words.add(path)
+            yield f"not taken, as it compares the answers of a row: '{path}' ({some_of(words)})"
+        elif path not in used and (judges or may_judge(column)):
             in_words.add(path)
             option = f"--map {quote(f'score.{path}={path}')} {worth(column)}"
             yield f"not taken, as it judges in words: '{path}' ({some_of(words)}); if so: {option}"
@@ -117,11 +120,21 @@ def check_read_in_one_way(
     scores = {target: chosen[target] for target in chosen if target.startswith("score.")}
     free = _left(columns, ("",), used)
     judging = like_scores(columns, free, [path for path in used if path in columns])
+    if not scores:
+        judging = judging or may_be_scores(columns, free)
     if judging:
         further = {f"score.{path}": path for path in judging}
+        more = "scores too" if scores else "scores"
         scores = scores or {"answer": chosen["answer"]}
-        reasons.append(f"{listed(judging)} may be scores too, by their values")
+        reasons.append(f"{listed(judging)} may be {more}, by their values")
         ways.append([mapping(scores | further), mapping(scores)])
+    elif not scores:
+        for path in free:
+            if is_score_name(path) and judges_in_words(columns[path]) and not compares([path]):
+                reasons.append(f"'{path}' judges in words, some of which have no value")
+                judged = f"{mapping({f'score.{path}': path})} {worth(columns[path])}"
+                ways.append([judged, mapping({"answer": chosen["answer"]})])
+                break
 
     question, name = chosen.get("question", ""), chosen.get("id", "")
     if question in columns and name in trials.ids and not trials.conditions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
@@ -47,13 +47,16 @@ from karat.documents.results import (
     coded,
     columns_like,
     compares,
+    golden_alone,
     in_words,
     joining_id,
     lines_alone,
+    may_be_scores,
     models_by_system,
     only_counts,
     pattern_of,
     score_columns,
+    scored_systems,
     scores_by_system,
     systems_in,
     systems_of_scores,
@@ -210,7 +213,11 @@ class Csv:
         """
         for path in paths:
             asked = self._options
-            rows = unfolded(table(path, part=asked.part, sheet=asked.sheet))
+            try:
+                rows = unfolded(table(path, part=asked.part, sheet=asked.sheet))
+            except BadOption as error:
+                raise _sheets(path, error) from error
+
             if not rows.count:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
             for text in rows.notes:
@@ -239,7 +246,10 @@ class Csv:
         except BadOption as error:
             raise _instead(path, rows, error, self._options) from error
 
-        answered = any(system in columns for system in systems)
+        answered = any(
+            system in columns and system not in metrics.values()
+            for system, metrics in systems.items()
+        )
         models = models_by_system(systems, columns) if answered else {}
         _check_together(path, rows, chosen)
         _leave_out_words(rows, chosen, findings, named={*self._options.map})
@@ -299,7 +309,7 @@ class Csv:
         seen = Seen(
             rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
             columns=columns,
-            roles=_roles(chosen, columns, [*systems]),
+            roles=_roles(chosen, columns, [*systems] if answered else ()),
         )
         if not systems and not items:
             check_read_in_one_way(seen, used, chosen, trials, mapped={*self._options.map})
@@ -426,8 +436,9 @@ class Csv:
                 named[role] = (column,)
 
         judged = [column for target, column in chosen.items() if target.startswith("score.")]
-        if judged:
-            named["score"] = tuple(dict.fromkeys(judged))
+        systems_scored = () if mapped or self._options.answers else scored_systems(columns)
+        if judged or systems_scored:
+            named["score"] = tuple(dict.fromkeys(judged)) or systems_scored
         taken = {column for target, column in chosen.items() if target not in _ROLES}
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
@@ -793,12 +804,18 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     if alone is not None:
         return BadDataset(str(path), [Fault(place="file", message=alone)])
     message = str(error).removeprefix(f"{error.option}: ")
+    if _WITHOUT_IDS in message:
+        message += _by_names_that_repeat(first, columns)
     other = not_of_answers(columns)
     named = {word for path in columns for word in words_of(path)} & AGENTS_IN_RESULTS
     named |= {*options.map, *with_role(columns, "answer")}
     if other is not None and not named and other not in message:
         none = f"no column is an agent's answer by its name, and rows say {other}"
         message = f"{none}: give the file with a row an answer. Else {message}"
+    dataset = None if options.map else golden_alone(columns)
+    if dataset is not None:
+        read = f"`karat check {quote(str(path))}` reads it as a dataset"
+        message = f"{path} {dataset}: {read}. Else {message}"
     for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"
@@ -815,6 +832,53 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         )
 
     return BadOption(error.option, "\n  ".join(lines))
+
+
+def _sheets(path: Path, error: BadOption) -> BadOption:
+    """The same error, with what the sheets hold if they are alike and hold no answers."""
+    if "'*'" not in str(error) or "sheet" not in error.option:
+        return error
+    first = [row for _, row in islice(table(path, part=None, sheet="*").rows, LOOKED_AT)]
+    other = not_of_answers(columns_of(first))
+    if other is None:
+        return error
+    message = str(error).removeprefix(f"{error.option}: ")
+    return BadOption(
+        error.option,
+        f"{message}. Rows say {other}: give the file with a row an answer",
+    )
+
+
+_WITHOUT_IDS = "holds scores without ids or questions"
+
+
+def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+    """The end of a sentence with the options that read names which repeat as ids, once in each of
+    a few conditions. Empty: there are no two such columns.
+    """
+    labels = []
+    for path, column in columns.items():
+        if column.texts == column.filled == len(rows) > len(column.values) > 1:
+            labels.append(path)
+
+    scores = score_columns(columns)
+    further = may_be_scores(columns, [path for path in columns if path not in scores])
+    for condition, name in product(labels, labels):
+        values, names = len(columns[condition].values), len(columns[name].values)
+        pairs = {(text_of(cell(row, condition)), text_of(cell(row, name))) for row in rows}
+        if len(pairs) < len(rows) or values > _MOST_CONDITIONS or names < 2 * values:
+            continue
+        lines = []
+        for judged in dict.fromkeys([(*scores, *further), (*scores,)]):
+            targets = {f"score.{path}": path for path in judged}
+            lines.append(mapping({"id": name, "condition": condition, **targets}))
+
+        return "\n  ".join([f"; names that repeat may be ids, '{name}' once a '{condition}':", *lines])
+
+    return ""
+
+
+_MOST_CONDITIONS = 6  # told by a column that no name speaks of
 
 
 def _can_be_read_as_chats(path: Path) -> bool:
@@ -906,7 +970,7 @@ def _no_results(
     if judged:
         return BadOption(
             "--map",
-            f"{path} holds scores without ids or questions. If they are means, one row a setting, "
+            f"{path} {_WITHOUT_IDS}. If they are means, one row a setting, "
             f"they cannot be compared by question: give the file with a row a question. Else {say}",
         )
 

@@ -113,14 +113,13 @@ def import_results(
         pairs = [pair.partition("=") for pair in columns]
         if wrong := next((target for target, equals, _ in pairs if not equals), None):
             raise BadOption(f"--map {wrong}", "expected TARGET=COLUMN, e.g. --map answer=output")
-        answers = []
-        for target, _, column in pairs:
-            if target == "answer":
-                answers.append(column)
+        for key, single in (("answers", "answer"), ("scored", "score")):
+            found = [column for target, _, column in pairs if target == single]
+            several = len(found) > 1 or any("*" in column for column in found)
+            if several:  # each of a system
+                options[key] = found
+                pairs = [pair for pair in pairs if pair[0] != single]
 
-        if len(answers) > 1 or any("*" in column for column in answers):  # each of a system
-            options["answers"] = answers
-            pairs = [pair for pair in pairs if pair[0] != "answer"]
         if len({target for target, _, _ in pairs}) < len(pairs):
             raise BadOption("--map", "names a target twice")
         options["map"] = {target: column for target, _, column in pairs}

@@ -264,7 +264,8 @@ def condition_columns(
     columns = table.columns
     always = usual(_ALWAYS, columns)
     chosen = [*first]
-    for column in dict.fromkeys([*with_role(columns, "condition", "model"), *inside]):
+    named = [_name_inside(table, path) for path in with_role(columns, "condition", "model")]
+    for column in dict.fromkeys([*filter(None, named), *inside]):
         if column in used or column in chosen:
             continue
         values, groups, parts = Tally(), Tally(), Tally()
@@ -286,6 +287,18 @@ def condition_columns(
             chosen.append(column)
 
     return tuple(chosen)
+
+
+def _name_inside(table: Table, column: str) -> str | None:
+    """The column, or what names the object that it holds: `agent.name`. None: nothing does."""
+    for batch in table:
+        held = next((value for value in batch.column(column) if value is not None), None)
+        if not isinstance(held, Mapping):
+            return column
+        keys = [key for key in ("name", "id", "label", "model") if key in held]
+        return f"{column}.{keys[0]}" if keys else None
+
+    return column
 
 
 def conditions_of(batch: Batch, columns: Sequence[str]) -> Sequence[str | None]:

@@ -49,6 +49,7 @@ _RIGHT = word_set(
 _READ = word_set("parsed extracted")
 _AGREED = (("final",), ("adjudicated",), ("consensus",), ("agreed",), ("majority",))
 """First words of names of what annotators agreed on: `final_label`."""
+_SAYS_WHETHER = word_set("correct right iscorrect answercorrect")
 _NUMBERED = word_set("reference ref")
 """Names of golden answers, and of numbers by which a question is referred to."""
 _DONE = _READ | word_set(
@@ -145,6 +146,9 @@ class Candidates:
                 self.meanings[path] = (Meaning("started"),)
             if joined(path) in _NUMBERED and column.numbers_rows:
                 self.meanings[path] = (Meaning("id"),)
+            whether = joined(path) in _SAYS_WHETHER and column.is_few_verdicts
+            if door == "results" and whether and not self._is_shared(path):
+                self.meanings[path] = ()
             # a judge's words beside its score
             above = path.rpartition(".")[0]
             if door == "results" and above and f"{above}.score" in {*columns} - {path}:
@@ -181,6 +185,14 @@ class Candidates:
         if Meaning("golden") in meanings(path):
             among = column.rows  # what few rows have may be a note on them
         return _HALF * among
+    def _is_shared(self, path: str) -> bool:
+        """Whether another column has values of this one, as answers and golden ones do."""
+        own = {value.casefold() for value in self.columns[path].values}
+        for other, column in self.columns.items():
+            if other != path and own & {value.casefold() for value in column.values}:
+                return True
+
+        return False
 
     def ask_targets(self) -> None:
         """Makes `target` the question where another column says what is expected, and none asks;

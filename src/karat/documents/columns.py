@@ -169,6 +169,12 @@ class Column(msgspec.Struct):
         return bool(self.values) and all(value.casefold() in _JUDGED for value in self.values)
 
     @property
+    def is_few_verdicts(self) -> bool:
+        """Whether cells hold few words, some of which are verdicts: yes, no, partly."""
+        few = self.texts + self.flags > 0 and 1 < len(self.values) <= _MOST_VERDICTS
+        return few and any(value.strip().casefold() in VERDICTS for value in self.values)
+
+    @property
     def is_constant(self) -> bool:
         """Whether all rows say the same."""
         return self.filled == self.rows > 1 and len(self.values) == 1 and not self.lists

@@ -57,7 +57,7 @@ _IN_OTHER_LANGUAGES = {
     "model": """modelo modell modells modèle modele modello модели модель моделі modeli modelu
         môhình mohinh 模型 モデル 모델 النموذج نموذج مدل मॉडल""",
     "system": "sistema sistem sistemi système системы система systeem 系统 システム 시스템",
-    "chatbot": "bota chatbota бота бот чатбота 聊天机器人 机器人 チャットボット 챗봇",
+    "chatbot": "bots bota chatbota бота бот чатбота 聊天机器人 机器人 チャットボット 챗봇",
     "ai": "ia ki ии 人工智能 الذكاء yapayzeka",
     "generated": """generada generado gerada gerado générée généré generee genere generata
         generato generierte generiert gegenereerd üretilen uretilen сгенерированный
@@ -131,7 +131,7 @@ _IN_OTHER_LANGUAGES = {
     "sender": """remitente absender gonderen gönderen отправитель emisor expéditeur mittente
         المرسل 发送者 送信者""",
     "phone": "telefone teléfono telefono telefon телефон điệnthoại 电话 電話 전화 الهاتف",
-    "user": "klienta użytkownika клиента пользователя клієнта 用户 用戶 ユーザー 사용자",
+    "user": "nutzers klienta użytkownika клиента пользователя клієнта 用户 用戶 ユーザー 사용자",
     "group": "grupo gruppe groupe gruppo groep группа 组别 組 组 그룹",
     "condition": """condición condicion condição condicao bedingung condizione conditie условие
         条件 조건 kondisi koşul 実験条件 实验条件""",

@@ -318,7 +318,7 @@ _MEASURES = word_set(
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
     """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
-    contradiction violations violation prohibited harmful jailbroken jailbreak attack attacks asr
+    contradiction violations violation prohibited harm harmful harmfulness jailbroken jailbreak attack attacks asr
     redundancy sycophancy sycophantic unsupported"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
@@ -744,6 +744,7 @@ def is_score_name(path: str) -> bool:
     if len(words) > 1 and words[-1] == "flag":
         words = words[:-1]
     rated = words[-2:] in _SCALES and not any(map(str.isdecimal, words[-3:-2]))  # `gpt-3.0_1`
+    rated = rated and not name.endswith(tuple(f"{mark}{words[-1]}" for mark in ".\u2024"))
     if rated:
         words = words[:-2]
     known = {*words}

@@ -160,6 +160,10 @@ def add_texts(
         said: Role = "golden" if file.door == "dataset" else "answer"
         columns = sorted(texts)[:3]
         questions += each("question", columns)
+        if said == "answer" and len(columns) > 2:
+            first, second = columns[1:]
+            goldens.append({"golden": (first,), "answer": (second,)})
+            goldens.append({"golden": (second,), "answer": (first,)})
         goldens += [{said: (path,)} for path in columns[1:]]
         if file.door == "dataset":
             goldens.append({})

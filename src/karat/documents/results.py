@@ -77,7 +77,9 @@ _LONG = 20  # characters on average; labels, of which several systems give the s
 _GENERIC = word_set("model agent llm ai bot system assistant chatbot")
 _SYSTEMS = word_set(
     """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
-    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment cot shot bm25 tfidf
+    tuned bard copilot perplexity bing palm falcon vicuna alpaca bloom cohere glm ernie kimi
+    doubao nova titan whisper tesseract easyocr blip blip2 llava t5 bart roberta gemma phi mixtral
+    grok sonnet opus haiku vanilla control treatment cot shot bm25 tfidf
     hybrid rerank lora sft dpo agentic google deepl"""
 )
 _VERSIONS = word_set("b k m o v x r mini nano small large max plus pro flash turbo instruct chat")
@@ -93,6 +95,8 @@ _AFTER = _PREDICTED | word_set(
     solution label labels translation summary"""
 )
 _BEFORE = _AFTER | {"generated"}
+_SET = word_set("temp temperature prompt variant version model shot shots topk k")
+"""First words of names that say how each of several answers was asked for."""
 
 
 def score_columns(columns: Mapping[str, Column]) -> list[str]:
@@ -155,7 +159,12 @@ def golden_alone(columns: Mapping[str, Column]) -> str | None:
     answered = with_role(columns, "answer", "latency", "tokens", "error")
     if not asked or not right or answered or score_columns(columns):
         return None
-    others = [path for path in columns if {"golden", "answer"} & roles_of(path)]
+    others = []
+    for path, column in columns.items():
+        text = column.is_text and column.mean_length > _LONG and not meanings(path)
+        if text or {"golden", "answer"} & roles_of(path):
+            others.append(path)
+
     if others != right[:1] or not columns[asked[0]].filled:
         return None
     return (
@@ -229,7 +238,8 @@ def may_be_scores(columns: Mapping[str, Column], paths: Iterable[str]) -> list[s
     for path in paths:
         words = words_of(last_part(path))
         column = columns[path]
-        counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
+        counted = is_measure(words) and words != ("ok",)
+        counted = counted or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
         if not words or counted or words[0] in _OF_QUESTIONS or {*words} & _OF_QUESTIONS_TOO:
             continue
         if sure_roles(path) - {"score"} and words != ("note",):  # a mark, in French
@@ -246,7 +256,7 @@ _OF_QUESTIONS = word_set("has have needs need requires require contains contain 
 _OF_QUESTIONS_TOO = word_set(
     """answerable multi hop hops required cached truncated stream streaming available train
     enabled needed ground truth gold expected question query fold cluster group shots shot turns
-    error fallback escalated retry"""
+    error errors fallback escalated retry valid parsing parsed exceeded limit complete done"""
 )
 """Words of columns that say something of questions, or of how they were asked."""
 
@@ -416,6 +426,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             families.setdefault((depth, ""), {})[path] = words
 
     _add_measured(families, columns, paths)
+    _add_judged(families, columns, paths)
     best: dict[str, tuple[str, ...]] = {}
     for (kind, head), found in sorted(
         families.items(),
@@ -462,6 +473,30 @@ def _add_measured(
                 family[path] = tuple(part for part in words if part != word)
 
 
+def _add_judged(
+    families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
+    columns: Mapping[str, Column],
+    paths: Iterable[str],
+) -> None:
+    """Adds the columns of text that others judge by name: `BLIP` and `correct_BLIP`."""
+    scored = []
+    for path, column in columns.items():
+        words = words_of(path)
+        if column.is_scored and (is_score_name(path) or words[:1] == ("correct",)):
+            scored.append(words)
+
+    judged = {}
+    for path in paths:
+        words = words_of(path)
+        plain = columns[path].texts and not {*words} <= _FORMS | SAID | _GENERIC
+        own = [name for name in scored if len(name) > len(words) and name[-len(words) :] == words]
+        if words and plain and own and not roles_of(path):
+            judged[path] = words
+
+    if len(judged) > 1:
+        families.setdefault(("0", "judged"), {}).update(judged)
+
+
 def _without_copies(
     columns: Mapping[str, Column],
     family: Mapping[str, tuple[str, ...]],
@@ -484,6 +519,22 @@ def _without_copies(
             del kept[path]
 
     return kept
+
+
+def without_shared(names: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Words of names without those at one end that all share; as they are, if none is left of
+    one: `translation`, `google` and `translation`, `deepl` are `google` and `deepl`.
+    """
+    found = dict(names)
+    for at in (0, -1):
+        while len({words[at] for words in found.values() if words}) == 1:
+            shorter = {path: words[1:] if at == 0 else words[:-1] for path, words in found.items()}
+            numbers = [words for words in shorter.values() if all(map(str.isdecimal, words))]
+            if numbers:  # also where no word is left
+                return dict(names)
+            found = shorter
+
+    return found
 
 
 def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]) -> bool:
@@ -544,8 +595,8 @@ def likewise_named(paths: Sequence[str]) -> list[str]:
         for path in paths:
             own = words[path][:-1] if at else words[path][1:]
             forms = {*own} <= _FORMS | SAID and own != ("raw",)
-            differs = bool(own) and not forms
-            of_answers = at == -1 or {*shared} & _AFTER - _PREDICTED
+            differs = bool(own) and not forms and not all(map(str.isdecimal, shared))
+            of_answers = at == -1 or {*shared} & _SET | {*shared} & (_AFTER - _PREDICTED)
             if words[path][at:][:1] == shared and differs and of_answers:
                 alike.append(path)
 
@@ -615,7 +666,7 @@ def names_system(path: str) -> bool:
 
 def is_a_system(path: str) -> bool:
     """Whether a name is a system's and nothing else, such as `gpt-4` or `claude`."""
-    words = words_of(path)
+    words = words_of(last_part(path))
     further = [word for word in words[1:] if not word.isdecimal()]
     return words[:1] != () and words[0] in _SYSTEMS and {*further} <= _SYSTEMS | _VERSIONS
 

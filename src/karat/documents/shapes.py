@@ -83,8 +83,9 @@ def shapes_of(file: Candidates) -> Taken:
         paths = [path for path in file.strong(role) if path not in choices]
         if file.door == "results" and role in ("latency", "cost", "tokens", "model"):
             paths = about_answers(file, role, paths)
-        if role in ("condition", "model"):
+        if role in ("condition", "model", "latency", "cost"):
             paths = [path for path in paths if not file.free[path].objects]
+        if role in ("condition", "model"):
             if file.door == "results":
                 paths = paths or _settings(file, role)
 

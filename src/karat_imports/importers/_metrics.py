@@ -14,6 +14,7 @@ from karat.documents.columns import Column
 from karat.documents.doubts import Seen, attacked, marker_in, turned_round
 from karat.documents.names import (
     is_score_name,
+    is_measure,
     is_score_of_bad,
     is_success_only,
     joined,
@@ -79,7 +80,7 @@ def _whole_runs(columns: Mapping[str, Column]) -> str | None:
     texts = []
     numbers = []
     for path, column in columns.items():
-        if column.filled and not column.numbers:
+        if column.texts and not column.numbers:
             texts.append(path)
         elif column.numbers > column.texts:
             numbers.append(path)
@@ -96,7 +97,8 @@ def _whole_runs(columns: Mapping[str, Column]) -> str | None:
         column = columns[path]
         if not numbers or column.mean_length > _LONGEST_NAME:
             continue
-        if words_of(path)[-1:] in _OF_MEASURES:
+        measured = [name for name in column.values if is_score_name(name) or is_measure([name])]
+        if words_of(path)[-1:] in _OF_MEASURES or len(measured) == len(column.values) > 1:
             return f"measures of a whole run, one a row ('{path}')"
         if not len(column.values) == column.filled > 1:
             continue

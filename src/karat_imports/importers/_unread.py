@@ -24,7 +24,7 @@ MOST_WORDS = 12  # that are asked about
 def judges_in_words(column: Column) -> bool:
     """Whether cells hold few different words, which have no value."""
     few = 1 < len(column.values) <= _FEW_WORDS
-    return column.texts > 0 and few and not column.is_scored
+    return (column.texts > 0 or column.is_few_verdicts) and few and not column.is_scored
 
 
 def may_judge(column: Column) -> bool:

@@ -30,6 +30,7 @@ from karat.documents.columns import (
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import parting, sentence
 from karat.documents.names import (
+    ADDED,
     Meaning,
     Role,
     holds_scores,
@@ -38,6 +39,7 @@ from karat.documents.names import (
     meanings,
     repeats,
     roles_of,
+    sure_roles,
     with_role,
     word_set,
     words_of,
@@ -60,6 +62,7 @@ from karat.documents.results import (
     scores_by_system,
     systems_in,
     systems_of_scores,
+    without_shared,
 )
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
@@ -142,6 +145,9 @@ class Csv:
         )
         answers: list[str] = Field(
             default=[], description="columns of answers, each of another system"
+        )
+        scored: list[str] = Field(
+            default=[], description="columns of one score, each of another system"
         )
         lower_is_better: list[str] = Field(
             default=[], description="metrics for which lower is better"
@@ -436,7 +442,11 @@ class Csv:
                 named[role] = (column,)
 
         judged = [column for target, column in chosen.items() if target.startswith("score.")]
-        systems_scored = () if mapped or self._options.answers else scored_systems(columns)
+        systems_scored = tuple(columns_like(self._options.scored, columns))
+        for column in systems_scored:
+            _check_map(path, {"score.": column}, columns)
+        if not (mapped or self._options.answers or systems_scored):
+            systems_scored = scored_systems(columns)
         if judged or systems_scored:
             named["score"] = tuple(dict.fromkeys(judged)) or systems_scored
         taken = {column for target, column in chosen.items() if target not in _ROLES}
@@ -460,6 +470,8 @@ class Csv:
         if "answer" not in found | chosen and not judged:
             scores = [name for name in found if name.startswith("score.")]
             systems = systems_of_scores([found[name] for name in scores])
+            if self._options.scored:
+                systems = {column: {"score": column} for column in systems_scored}
             for name in scores if systems else ():
                 del found[name]
 
@@ -468,6 +480,7 @@ class Csv:
             names = systems_in(columns, answers)
             if len(names) < len(answers):
                 names = {path: words_of(path) for path in answers}
+            names = without_shared(names)
             systems = scores_by_system(names, columns, file=path.stem)
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
@@ -770,7 +783,11 @@ def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
 
 
 def _is_result(targets: Iterable[str]) -> bool:
-    return any(target == "answer" or target.startswith("score.") for target in targets)
+    for target in targets:
+        if target in ("answer", "score") or target.startswith("score."):
+            return True
+
+    return False
 
 
 def _holds_chats(rows: Rows) -> bool:
@@ -805,7 +822,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         return BadDataset(str(path), [Fault(place="file", message=alone)])
     message = str(error).removeprefix(f"{error.option}: ")
     if _WITHOUT_IDS in message:
-        message += _by_names_that_repeat(first, columns)
+        message += _by_names_that_repeat(first, columns) or _by_one_name(first, columns)
     other = not_of_answers(columns)
     named = {word for path in columns for word in words_of(path)} & AGENTS_IN_RESULTS
     named |= {*options.map, *with_role(columns, "answer")}
@@ -866,7 +883,9 @@ def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) ->
     for condition, name in product(labels, labels):
         values, names = len(columns[condition].values), len(columns[name].values)
         pairs = {(text_of(cell(row, condition)), text_of(cell(row, name))) for row in rows}
-        if len(pairs) < len(rows) or values > _MOST_CONDITIONS or names < 2 * values:
+        known = sure_roles(name) - {"id", "metadata", "cluster"}
+        few = values <= _MOST_CONDITIONS and names >= 2 * values
+        if len(pairs) < len(rows) or known or not few or 10 * names > 9 * len(rows):
             continue
         lines = []
         for judged in dict.fromkeys([(*scores, *further), (*scores,)]):
@@ -878,6 +897,27 @@ def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) ->
     return ""
 
 
+def _by_one_name(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+    """The end of a sentence with the options that read a column as ids whose values all differ.
+    Empty: there is none.
+    """
+    scores = score_columns(columns)
+    ways = []
+    for path, column in columns.items():
+        different = len(column.values) == column.filled == len(rows) > 1
+        other = sure_roles(path) - {"id", "metadata", "cluster", *ADDED.identifying}
+        other = other or is_measure({*words_of(path)} - {"id"})
+        short = column.texts and column.mean_length < _LONGEST_NAME
+        if different and short and not other and path not in scores:
+            targets = {f"score.{score}": score for score in scores}
+            ways.append(mapping({"id": path, **targets}))
+
+    if not ways:
+        return ""
+    return "\n  ".join(["; each row has another name:", *ways])
+
+
+_LONGEST_NAME = 60  # characters, on average
 _MOST_CONDITIONS = 6  # told by a column that no name speaks of
 
 
@@ -942,14 +982,16 @@ def _no_results(
     asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
     judged = bool(score_columns(columns))
     if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
-        numbers = [
-            f"--map {quote(f'score.{name}={name}')}" for name in _unnamed_numbers(result, columns)
-        ]
+        unnamed = _unnamed_numbers(result, columns)
+        numbers = [f"--map {quote(f'score.{name}={name}')}" for name in unnamed]
         none = "no column is an answer or a score by its name"
         say = f"{none}: say which column is the answer or a score"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
-        items = numbered_alike(_unnamed_numbers(result, columns))
+        if len(numbers) > 1:
+            together = [f"--map {quote(f'score={name}')}" for name in unnamed]
+            say += f"\n  and if each is the score of another system:\n  {' '.join(together)}"
+        items = numbered_alike(unnamed)
         if items:
             say += f"\n  {listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))

@@ -423,16 +423,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     alone = lines_alone(columns)
     if alone is not None:
         raise BadDataset(file, [Fault(place="file", message=alone)])
-    dataset = None if named else golden_alone(columns)
-    if dataset is not None:
-        raise BadOption(
-            "--answer",
-            f"{file} {dataset}: `karat check {quote(str(file))}` reads it as a dataset. Else say "
-            f"which column holds the answer to score (it has: "
-            f"{some_of(leaves(columns), most=_MOST_NAMED)}); answers in another file are scored "
-            f"with --dataset {quote(str(file))}",
-        )
     if not named:
+        _refuse_dataset(file, columns)
         _refuse_folded(rows, columns)
     result = _assigned(file, columns, named)
     if isinstance(result, Undecided):
@@ -520,6 +512,20 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
         f"say which columns of {file} hold the question, the golden answer and the answer "
         f"(it has: {listed}); if the questions and golden answers are in another file, "
         f"name it with --dataset"
+    )
+
+
+def _refuse_dataset(file: Path, columns: Mapping[str, Column]) -> None:
+    """Raises BadOption for a file of questions and golden answers, with what reads it."""
+    dataset = golden_alone(columns)
+    if dataset is None:
+        return
+    raise BadOption(
+        "--answer",
+        f"{file} {dataset}: `karat check {quote(str(file))}` reads it as a dataset. Else say "
+        f"which column holds the answer to score (it has: "
+        f"{some_of(leaves(columns), most=_MOST_NAMED)}); answers in another file are scored "
+        f"with --dataset {quote(str(file))}",
     )
 
 

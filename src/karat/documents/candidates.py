@@ -53,8 +53,8 @@ _SAYS_WHETHER = word_set("correct right iscorrect answercorrect")
 _NUMBERED = word_set("reference ref")
 """Names of golden answers, and of numbers by which a question is referred to."""
 _DONE = _READ | word_set(
-    """actual predicted pred prediction forecast got observed generated model output agent system llm
-    response"""
+    """actual predicted pred prediction forecast got observed generated model output agent system
+    llm response"""
 )
 _ALONE = word_set("actual real predicted prediction forecast")
 """Those that say so alone, where the other of the two does, too: `actual` and `predicted`."""
@@ -146,12 +146,7 @@ class Candidates:
                 self.meanings[path] = (Meaning("started"),)
             if joined(path) in _NUMBERED and column.numbers_rows:
                 self.meanings[path] = (Meaning("id"),)
-            whether = joined(path) in _SAYS_WHETHER and column.is_few_verdicts
-            if door == "results" and whether and not self._is_shared(path):
-                self.meanings[path] = ()
-            # a judge's words beside its score
-            above = path.rpartition(".")[0]
-            if door == "results" and above and f"{above}.score" in {*columns} - {path}:
+            if door == "results" and self._judges(path):
                 self.meanings[path] = ()
 
         self.ask_targets()
@@ -185,14 +180,22 @@ class Candidates:
         if Meaning("golden") in meanings(path):
             among = column.rows  # what few rows have may be a note on them
         return _HALF * among
-    def _is_shared(self, path: str) -> bool:
-        """Whether another column has values of this one, as answers and golden ones do."""
+
+    def _judges(self, path: str) -> bool:
+        """Whether a column is a judge's words beside its score, or says in a few words which
+        answers are right, and not what is: no other column has one of its values.
+        """
+        above = path.rpartition(".")[0]
+        if above and f"{above}.score" in {*self.columns} - {path}:
+            return True
+        if joined(path) not in _SAYS_WHETHER or not self.columns[path].is_few_verdicts:
+            return False
         own = {value.casefold() for value in self.columns[path].values}
         for other, column in self.columns.items():
             if other != path and own & {value.casefold() for value in column.values}:
-                return True
+                return False
 
-        return False
+        return True
 
     def ask_targets(self) -> None:
         """Makes `target` the question where another column says what is expected, and none asks;

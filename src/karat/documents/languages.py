@@ -166,8 +166,8 @@ _IN_OTHER_LANGUAGES = {
     "correctness": "правильность",
     "evaluation": """évaluation evaluación evaluacion avaliação avaliacao değerlendirme 评估 評估
         評価結果""",
-    "quality": """calidad qualidade qualité qualità qualität kwaliteit jakość качество kalite 质量 品質
-        품질""",
+    "quality": """calidad qualidade qualité qualità qualität kwaliteit jakość качество kalite
+        质量 品質 품질""",
     "verdict": "esito veredicto veredito verdetto urteil вердикт 判定 判断 판정",
     "clarity": "claridad clareza clarté chiarezza klarheit ясность 清晰度 명확성",
     "fluency": "fluidez fluidité fluidità 流畅性 流畅度 流暢さ 유창성",

@@ -318,8 +318,8 @@ _MEASURES = word_set(
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
     """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
-    contradiction violations violation prohibited harm harmful harmfulness jailbroken jailbreak attack attacks asr
-    redundancy sycophancy sycophantic unsupported"""
+    contradiction violations violation prohibited harm harmful harmfulness
+    jailbroken jailbreak attack attacks asr redundancy sycophancy sycophantic unsupported"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
 _SORTS = word_set("variable type category kind topic group class name dimension axis domain case")

@@ -238,15 +238,21 @@ def may_be_scores(columns: Mapping[str, Column], paths: Iterable[str]) -> list[s
     for path in paths:
         words = words_of(last_part(path))
         column = columns[path]
-        counted = is_measure(words) and words != ("ok",)
-        counted = counted or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
-        if not words or counted or words[0] in _OF_QUESTIONS or {*words} & _OF_QUESTIONS_TOO:
+        counted = (is_measure(words) and words != ("ok",)) or bool(_COUNTED & {*words})
+        of_persons = any(map(names_persons, words[-1:]))
+        if (
+            not words
+            or counted
+            or of_persons
+            or words[0] in _OF_QUESTIONS
+            or {*words} & _OF_QUESTIONS_TOO
+        ):
             continue
         if sure_roles(path) - {"score"} and words != ("note",):  # a mark, in French
             continue
-        different = 1 < len(column.values) <= column.filled / 2 or column.is_yes_or_no
+        few = 1 < len(column.values) <= column.filled / 2
         whole = all(value.isdecimal() and int(value) <= _TOPS[2] for value in column.values)
-        if different and column.is_scored and (column.is_yes_or_no or whole):
+        if column.is_scored and (column.is_yes_or_no or (few and whole)):
             found.append(path)
 
     return found

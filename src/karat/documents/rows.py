@@ -28,8 +28,8 @@ from karat.documents.other_documents import known_document
 from karat.documents.reader import Limits, parse
 from karat.documents.row_list import MOST_FAULTS, Rows, TooManyFaults, bad, in_order
 from karat.documents.storable import Unfit, constant, finite, impossible, integer, why_unfit
-from karat.documents.text_rows import rows_in_text
 from karat.documents.tables import SPLITS, best_of, rows_of, tables_in, together, with_questions
+from karat.documents.text_rows import rows_in_text
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of

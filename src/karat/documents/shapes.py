@@ -55,9 +55,7 @@ _OF_SYSTEMS = word_set("response responses output outputs completion generation 
 def shapes_of(file: Candidates) -> Taken:
     """Roles that values or groups of columns decide: messages, choices, scores and so on."""
     found: Taken = {}
-    messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
-    if messages:
-        found["messages"] = tuple(messages)
+    found |= _chats(file)
     choices = _choices(file)
     if choices and "choices" not in file.named:
         found["choices"] = choices
@@ -85,9 +83,8 @@ def shapes_of(file: Candidates) -> Taken:
             paths = about_answers(file, role, paths)
         if role in ("condition", "model", "latency", "cost"):
             paths = [path for path in paths if not file.free[path].objects]
-        if role in ("condition", "model"):
-            if file.door == "results":
-                paths = paths or _settings(file, role)
+        if role in ("condition", "model") and file.door == "results":
+            paths = paths or _settings(file, role)
 
         if role == "id":  # what differs identifies more
             paths.sort(key=lambda path: file.free[path].is_constant)
@@ -108,6 +105,12 @@ def shapes_of(file: Candidates) -> Taken:
             found["id"] = (joining,)
 
     return found
+
+
+def _chats(file: Candidates) -> Taken:
+    """The columns that hold chats in most rows."""
+    messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
+    return {"messages": tuple(messages)} if messages else {}
 
 
 def about_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[str]:

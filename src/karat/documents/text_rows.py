@@ -13,7 +13,9 @@ _BETWEEN = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?|(?:\s*:?-{
 """The line between the header of a table in Markdown and its rows."""
 _BAR = re.compile(r"(?<!\\)\|")
 _HEADING = re.compile(r"#+\s+(.+?)\s*#*")
-_LABEL = re.compile(r"[-*\s]*(?:\*\*|__)?([^\W\d_][^:：*_|#]{0,30}?)\s*(\d*)(?:\*\*|__)?\s*[:：](.*)")
+_LABEL = re.compile(
+    r"[-*\s]*(?:\*\*|__)?([^\W\d_][^:：*_|#]{0,30}?)\s*(\d*)(?:\*\*|__)?\s*[:：](.*)"
+)
 _SHORT = {"q": "question", "a": "answer", "f": "question"}
 _FEWEST_LABELS, _FEWEST_BLOCKS = 3, 3
 

@@ -228,8 +228,8 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
         table = [cells[asking] for _, cells in first]
         filled = [cells for cells in table if not all(map(is_empty, cells))]
         grouping = []
-        for cells in _of_one_width(filled[:2]):
-            grouping.append(["" if cell is None else str(cell) for cell in cells])
+        for both in _of_one_width(filled[:2]):
+            grouping.append(["" if cell is None else str(cell) for cell in both])
 
         groups = grouped_header(*grouping) if len(grouping) > 1 else []
         for number, every_cell in chain(first, lines):

@@ -13,8 +13,8 @@ from shlex import quote
 from karat.documents.columns import Column
 from karat.documents.doubts import Seen, attacked, marker_in, turned_round
 from karat.documents.names import (
-    is_score_name,
     is_measure,
+    is_score_name,
     is_score_of_bad,
     is_success_only,
     joined,

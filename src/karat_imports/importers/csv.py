@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
@@ -23,23 +23,15 @@ from karat.documents.columns import (
     columns_of,
     is_empty,
     leaves,
-    numbered_alike,
-    paths_in,
     score_in,
 )
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import parting, sentence
 from karat.documents.names import (
-    ADDED,
     Meaning,
     Role,
-    holds_scores,
-    is_measure,
     lower_is_better,
     meanings,
-    repeats,
-    roles_of,
-    sure_roles,
     with_role,
     word_set,
     words_of,
@@ -53,11 +45,7 @@ from karat.documents.results import (
     in_words,
     joining_id,
     lines_alone,
-    may_be_scores,
     models_by_system,
-    only_counts,
-    pattern_of,
-    score_columns,
     scored_systems,
     scores_by_system,
     systems_in,
@@ -67,16 +55,25 @@ from karat.documents.results import (
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import FORMATS, read_rows
-from karat.documents.understood import beginning, examples
+from karat.documents.understood import beginning
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
 from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedRun
 from karat.layouts import laid_out, speakers
 from karat.records import Metric
+from karat_imports.importers._asked import (
+    ROLES,
+    TOLD,
+    by_names,
+    columns_found,
+    is_result,
+    no_results,
+    undecided,
+    with_sheets,
+)
 from karat_imports.importers._metrics import (
     doubted_directions,
-    is_spread,
     no_scores,
     not_of_answers,
 )
@@ -96,10 +93,8 @@ from karat_imports.importers._table_trials import (
 from karat_imports.importers._unread import (
     MOST_WORDS,
     check_read_in_one_way,
-    judges_in_words,
     listed,
     mapping,
-    may_judge,
     not_read,
     worth,
 )
@@ -108,23 +103,6 @@ from karat_imports.importers.chats import Chats, table, who_answers
 __all__ = ["Csv"]
 
 _TARGETS = ("id", "condition", "repetition", *TEXTS, *NUMBERS)
-_ROLES: Mapping[str, Role] = {
-    "id": "id",
-    "question": "question",
-    "golden": "golden",
-    "answer": "answer",
-    "condition": "condition",
-    "repetition": "repetition",
-    "model": "model",
-    "error": "error",
-    "stop_reason": "stop_reason",
-    "seconds": "latency",
-    "dollars": "cost",
-    "started": "started",
-}
-"""Target → the role of the column that it is taken from, if `map` does not name it."""
-_TOLD: tuple[Role, ...] = ("id", "question", "golden", "answer")
-"""The roles that a reading tells; each is a target too."""
 
 
 class Csv:
@@ -222,7 +200,7 @@ class Csv:
             try:
                 rows = unfolded(table(path, part=asked.part, sheet=asked.sheet))
             except BadOption as error:
-                raise _sheets(path, error) from error
+                raise with_sheets(path, error) from error
 
             if not rows.count:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
@@ -430,41 +408,37 @@ class Csv:
         _check_map(path, mapped, columns)
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
-            named["answer"] = tuple(columns_like(self._options.answers, columns))
-            for column in named["answer"]:
-                _check_map(path, {"answer": column}, columns)
-        targets = {*_TARGETS} - {*_ROLES}
+            named["answer"] = _of_systems_named(path, self._options.answers, columns)
+        targets = {*_TARGETS} - {*ROLES}
         targets |= {name for name in columns if name.startswith(("score.", "reason."))}
         chosen = {name: name for name in columns if name in targets} | mapped
         for target, column in mapped.items():
-            role = _ROLES.get(target)
+            role = ROLES.get(target)
             if role is not None:
                 named[role] = (column,)
 
         judged = [column for target, column in chosen.items() if target.startswith("score.")]
-        systems_scored = tuple(columns_like(self._options.scored, columns))
-        for column in systems_scored:
-            _check_map(path, {"score.": column}, columns)
+        systems_scored = _of_systems_named(path, self._options.scored, columns)
         if not (mapped or self._options.answers or systems_scored):
             systems_scored = scored_systems(columns)
         if judged or systems_scored:
             named["score"] = tuple(dict.fromkeys(judged)) or systems_scored
-        taken = {column for target, column in chosen.items() if target not in _ROLES}
+        taken = {column for target, column in chosen.items() if target not in ROLES}
         free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
             result = _decided(path, columns, result, named, mapped)
 
         found = {}
-        for target, column in _found(result, columns).items():
+        for target, column in columns_found(result, columns).items():
             if column not in taken:
                 found[target] = column
 
         status = failing_status(columns)
         if status is not None and "error" not in found | chosen:
             found["error"] = status
-        if not _is_result(found | chosen):
-            raise _no_results(path, columns, result, [*found, *chosen])
+        if not is_result(found | chosen):
+            raise no_results(path, columns, result, [*found, *chosen])
         _check_of_answers(columns, found, mapped)
         systems: Mapping[str, Mapping[str, str]] = {}
         if "answer" not in found | chosen and not judged:
@@ -476,19 +450,7 @@ class Csv:
                 del found[name]
 
         if len(result.roles.get("answer", ())) > 1:
-            answers = result.roles["answer"]
-            names = systems_in(columns, answers)
-            if len(names) < len(answers):
-                names = {path: words_of(path) for path in answers}
-            names = without_shared(names)
-            systems = scores_by_system(names, columns, file=path.stem)
-            own = {column for metrics in systems.values() for column in metrics.values()}
-            own |= {path for path in columns if belongs_to(path, names) is not None}
-            for name in columns:  # `systems.b.error` says nothing of `systems.a.output`
-                parent = name.rpartition(".")[0]
-                if parent and not all(answer.startswith(f"{parent}.") for answer in answers):
-                    own.add(name)
-
+            systems, own = _of_answers(path, columns, result.roles["answer"])
             found = {name: column for name, column in found.items() if column not in own}
             of_rows = [name for name in found if name.startswith(("score.", "reason."))]
             if of_rows:
@@ -508,12 +470,12 @@ def _decided(
     """The reading that the user has named. Raises BadOption if that does not say enough."""
     agreed = []
     for reading in result.readings:  # those with the roles that are named, and no further text
-        if all(named.get(role, ()) == reading.roles.get(role, ()) for role in _TOLD):
+        if all(named.get(role, ()) == reading.roles.get(role, ()) for role in TOLD):
             agreed.append(reading)
 
     named_enough = {"id", "question"} & {*mapped} or agreed or not result.readings
-    if not (named_enough and _is_result([*mapped, *named])):
-        raise _undecided(path, columns, result, named, mapped)
+    if not (named_enough and is_result([*mapped, *named])):
+        raise undecided(path, columns, result, named, mapped)
     if agreed:
         return agreed[0]
     roles = dict(named)
@@ -582,6 +544,37 @@ def _check_of_answers(
         )
 
 
+def _of_answers(
+    path: Path, columns: Mapping[str, Column], answers: Sequence[str]
+) -> tuple[Mapping[str, Mapping[str, str]], set[str]]:
+    """Column of answers → metric → column, where each is a system's; and the columns that say
+    something of one of them alone.
+    """
+    names: Mapping[str, tuple[str, ...]] = systems_in(columns, answers)
+    if len(names) < len(answers):
+        names = {answer: words_of(answer) for answer in answers}
+    names = without_shared(names)
+    systems = scores_by_system(names, columns, file=path.stem)
+    own = {column for metrics in systems.values() for column in metrics.values()}
+    own |= {name for name in columns if belongs_to(name, names) is not None}
+    for name in columns:  # `systems.b.error` says nothing of `systems.a.output`
+        parent = name.rpartition(".")[0]
+        if parent and not all(answer.startswith(f"{parent}.") for answer in answers):
+            own.add(name)
+
+    return systems, own
+
+
+def _of_systems_named(
+    path: Path, patterns: Iterable[str], columns: Mapping[str, Column]
+) -> tuple[str, ...]:
+    """The columns that the user has named, each of another system. Raises BadOption."""
+    found = tuple(columns_like(patterns, columns))
+    for column in found:
+        _check_map(path, {"answer": column}, columns)
+    return found
+
+
 def _systems_said(
     systems: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
@@ -631,42 +624,6 @@ def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Colu
             )
 
 
-def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
-    """Target → column, as a reading of the columns has it."""
-    found: dict[str, str] = {}
-    for target, role in _ROLES.items():
-        paths = reading.roles.get(role, ())
-        if paths:
-            found[target] = paths[0]
-
-    if "id" in found and repeats(found["id"]) and columns[found["id"]].is_constant:
-        del found["id"]  # that of the run, not of a question
-    scores = reading.roles.get("score", ())
-    shares = [path for path in scores if not only_counts(columns[path])]
-    if shares or "answer" in found:
-        scores = tuple(shares)
-    names = []  # `scores.tone` and `metrics.tone.score` are `tone`
-    for path in scores:
-        short = path.removeprefix("scores.").removeprefix("metrics.")
-        names.append(short.removesuffix(".score"))
-
-    for path, short in zip(scores, names, strict=True):
-        if names.count(short) == 1:
-            name = short
-        else:
-            name = path
-
-        found[f"score.{name}"] = path
-        for end in ("reason", "reasons", "explanation"):
-            stem = path.removesuffix("_score").removesuffix(" score")
-            beside = f"{path.removesuffix('.score')}.{end}"
-            for written in (f"{stem}_{end}", f"{path}_{end}", f"{stem} {end}", beside):
-                if written in columns:
-                    found[f"reason.{name}"] = written
-
-    return found
-
-
 def _roles(
     chosen: Mapping[str, str], columns: Mapping[str, Column], systems: Sequence[str]
 ) -> dict[Role, Sequence[str]]:
@@ -676,7 +633,7 @@ def _roles(
         roles["choices"] = choices
     for target, column in chosen.items():
         if not target.startswith("score."):
-            role = _ROLES.get(target)
+            role = ROLES.get(target)
         else:
             role = "score"
 
@@ -782,14 +739,6 @@ def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
         raise BadDataset(str(path), [Fault(place="file", message=message)])
 
 
-def _is_result(targets: Iterable[str]) -> bool:
-    for target in targets:
-        if target in ("answer", "score") or target.startswith("score."):
-            return True
-
-    return False
-
-
 def _holds_chats(rows: Rows) -> bool:
     """Whether a column holds conversations, whatever their form, and none the answer beside it."""
     columns = columns_of(row for _, row in laid_out(rows, whole=True).rows)
@@ -821,8 +770,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     if alone is not None:
         return BadDataset(str(path), [Fault(place="file", message=alone)])
     message = str(error).removeprefix(f"{error.option}: ")
-    if _WITHOUT_IDS in message:
-        message += _by_names_that_repeat(first, columns) or _by_one_name(first, columns)
+    message += by_names(message, first, columns)
     other = not_of_answers(columns)
     named = {word for path in columns for word in words_of(path)} & AGENTS_IN_RESULTS
     named |= {*options.map, *with_role(columns, "answer")}
@@ -843,82 +791,12 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
 
     lines = [message, *rows.notes]
     if error.option == "--map" and "(columns: " not in message:
-        roles = " ".join(f"--map {target}=…" for target in (*_TOLD, "condition", "score.NAME"))
+        roles = " ".join(f"--map {target}=…" for target in (*TOLD, "condition", "score.NAME"))
         lines.append(
             f"or name the columns: {roles} (columns: {listed(leaves(columns), most=_ALL)})"
         )
 
     return BadOption(error.option, "\n  ".join(lines))
-
-
-def _sheets(path: Path, error: BadOption) -> BadOption:
-    """The same error, with what the sheets hold if they are alike and hold no answers."""
-    if "'*'" not in str(error) or "sheet" not in error.option:
-        return error
-    first = [row for _, row in islice(table(path, part=None, sheet="*").rows, LOOKED_AT)]
-    other = not_of_answers(columns_of(first))
-    if other is None:
-        return error
-    message = str(error).removeprefix(f"{error.option}: ")
-    return BadOption(
-        error.option,
-        f"{message}. Rows say {other}: give the file with a row an answer",
-    )
-
-
-_WITHOUT_IDS = "holds scores without ids or questions"
-
-
-def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
-    """The end of a sentence with the options that read names which repeat as ids, once in each of
-    a few conditions. Empty: there are no two such columns.
-    """
-    labels = []
-    for path, column in columns.items():
-        if column.texts == column.filled == len(rows) > len(column.values) > 1:
-            labels.append(path)
-
-    scores = score_columns(columns)
-    further = may_be_scores(columns, [path for path in columns if path not in scores])
-    for condition, name in product(labels, labels):
-        values, names = len(columns[condition].values), len(columns[name].values)
-        pairs = {(text_of(cell(row, condition)), text_of(cell(row, name))) for row in rows}
-        known = sure_roles(name) - {"id", "metadata", "cluster"}
-        few = values <= _MOST_CONDITIONS and names >= 2 * values
-        if len(pairs) < len(rows) or known or not few or 10 * names > 9 * len(rows):
-            continue
-        lines = []
-        for judged in dict.fromkeys([(*scores, *further), (*scores,)]):
-            targets = {f"score.{path}": path for path in judged}
-            lines.append(mapping({"id": name, "condition": condition, **targets}))
-
-        return "\n  ".join([f"; names that repeat may be ids, '{name}' once a '{condition}':", *lines])
-
-    return ""
-
-
-def _by_one_name(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
-    """The end of a sentence with the options that read a column as ids whose values all differ.
-    Empty: there is none.
-    """
-    scores = score_columns(columns)
-    ways = []
-    for path, column in columns.items():
-        different = len(column.values) == column.filled == len(rows) > 1
-        other = sure_roles(path) - {"id", "metadata", "cluster", *ADDED.identifying}
-        other = other or is_measure({*words_of(path)} - {"id"})
-        short = column.texts and column.mean_length < _LONGEST_NAME
-        if different and short and not other and path not in scores:
-            targets = {f"score.{score}": score for score in scores}
-            ways.append(mapping({"id": path, **targets}))
-
-    if not ways:
-        return ""
-    return "\n  ".join(["; each row has another name:", *ways])
-
-
-_LONGEST_NAME = 60  # characters, on average
-_MOST_CONDITIONS = 6  # told by a column that no name speaks of
 
 
 def _can_be_read_as_chats(path: Path) -> bool:
@@ -930,170 +808,10 @@ def _can_be_read_as_chats(path: Path) -> bool:
         return False
 
 
-def _undecided(
-    path: Path,
-    columns: Mapping[str, Column],
-    result: Undecided,
-    named: Mapping[Role, tuple[str, ...]],
-    mapped: Mapping[str, str],
-) -> BadOption:
-    """The readings to choose from, also those with numbers that may be scores; else what else has
-    to be said.
-    """
-    if result.readings and _is_result(_found(result.readings[0], columns)):
-        answers = [reading.one("answer") or "" for reading in result.readings]
-        judging = _grades_in(columns, answers)
-        return BadOption("--map", "".join([_readings(path, result, columns, mapped), *judging]))
-    numbers = {}
-    for name in _unnamed_numbers(result, columns):
-        numbers[f"score.{name}"] = name
-
-    if numbers and "score" not in named and result.asked.endswith("is the answer"):
-        judged = {**named, "score": tuple(numbers.values())}
-        with_scores = assign(columns, door="results", file=path.name, named=judged)
-        if isinstance(with_scores, Undecided) and with_scores.readings:
-            text = _readings(path, with_scores, columns, {**mapped, **numbers})
-            return BadOption("--map", f"if {some_of([*numbers.values()])} judge answers, {text}")
-
-    return _no_results(path, columns, result, mapped)
-
-
-def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]:
-    """The end of a sentence for each of these columns that may hold grades in words."""
-    found = []
-    for path in dict.fromkeys(paths):
-        answers = "answer" in roles_of(path)
-        if path in columns and not answers and may_judge(columns[path]):
-            option = f"--map {quote(f'score.{path}={path}')} {worth(columns[path])}"
-            found.append(f"; if '{path}' judges:\n  {option}")
-
-    return found
-
-
-def _no_results(
-    path: Path,
-    columns: Mapping[str, Column],
-    result: Reading | Undecided,
-    known: Collection[str],
-) -> BadOption:
-    """Why nothing can be imported: what the file holds instead, or what has to be said. `known`:
-    targets that have a column.
-    """
-    asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
-    judged = bool(score_columns(columns))
-    if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
-        unnamed = _unnamed_numbers(result, columns)
-        numbers = [f"--map {quote(f'score.{name}={name}')}" for name in unnamed]
-        none = "no column is an answer or a score by its name"
-        say = f"{none}: say which column is the answer or a score"
-        if numbers:
-            say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
-        if len(numbers) > 1:
-            together = [f"--map {quote(f'score={name}')}" for name in unnamed]
-            say += f"\n  and if each is the score of another system:\n  {' '.join(together)}"
-        items = numbered_alike(unnamed)
-        if items:
-            say += f"\n  {listed(items)} may be items: then give the file with a row an item"
-        say += "".join(_grades_in(columns, paths_in(columns)))
-        in_words = []
-        for name in columns:
-            if holds_scores(name) and judges_in_words(columns[name]):
-                in_words.append(name)
-
-        if in_words:
-            say += (
-                f"; these judge in words, which have no value: {listed(in_words)}. To count the "
-                f"words of one of them, --map {quote(f'answer={in_words[0]}')}"
-            )
-
-        return BadOption("--map", say)
-
-    say = "say which column is the sample's id or its question"
-    if judged:
-        return BadOption(
-            "--map",
-            f"{path} {_WITHOUT_IDS}. If they are means, one row a setting, "
-            f"they cannot be compared by question: give the file with a row a question. Else {say}",
-        )
-
-    return BadOption("--map", say)
-
-
-def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column]) -> list[str]:
-    """The columns that may be scores, though no word says so."""
-    if isinstance(result, Reading):
-        used = {path for paths in result.roles.values() for path in paths}
-    else:
-        used = {path for path in columns if meanings(path)}
-
-    if any(map(is_spread, columns)):
-        means = {"mean", "avg", "average"}
-    else:
-        means = set[str]()
-
-    found = []
-    for name in paths_in(columns):
-        free = name not in used and not is_measure(words_of(name)) and not repeats(name)
-        free = free and not _SUMMED_UP & {*words_of(name)} - means and not is_spread(name)
-        if free and columns[name].is_scored and not columns[name].is_constant:
-            found.append(name)
-
-    return found
-
-
-def _readings(
-    path: Path, result: Undecided, columns: Mapping[str, Column], mapped: Mapping[str, str]
-) -> str:
-    """A line for each reading, with all that the user has named: whoever follows it is not asked
-    again.
-    """
-    lines = []
-    for reading in result.readings:
-        targets = dict(mapped)
-        for role in _TOLD:
-            if reading.roles.get(role):
-                targets[role] = reading.roles[role][0]
-
-        for rule in reading.roles.get("criterion", ())[:1]:
-            labels = 0 < _MANY * len(columns[rule].values) <= columns[rule].filled
-            if not labels:  # those of something else than the answer
-                targets.setdefault("golden", rule)
-
-        if "answer" not in targets:  # nothing but its scores makes it a result
-            for target, column in _found(reading, columns).items():
-                if target.startswith("score."):
-                    targets.setdefault(target, column)
-
-        answers = reading.roles.get("answer", ())
-        if len(answers) > _MANY_ANSWERS:
-            pattern = pattern_of(answers, columns)
-        else:
-            pattern = None
-
-        if pattern is not None:
-            targets["answer"] = pattern
-            answers = ()
-        pairs = [*targets.items()]
-        pairs += [("answer", path) for path in answers[1:]]
-        options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
-        if options:
-            lines.append(f"  {' '.join(options)}")
-
-    lines = [*dict.fromkeys(lines)]
-    first = f"the columns of {path} can be read in several ways; say one:"
-    return "\n".join([first, *lines, *examples(result, columns)])
-
-
 _NO_VERDICT = word_set(
     """error errors failure crash crashed exception timeout skip skipped blocked invalid unknown
     unparsable missing refused abstain abstained pending not"""
 )
 """Words for an answer that could not be judged."""
-_SUMMED_UP = word_set(
-    """average avg mean sum lr decay epsilon momentum dropout max min maximum minimum possible pos
-    position rank order line page"""
-)
-"""Words of what sums up the numbers beside it, sets how a program ran, or is a place."""
 _MANY = 10  # rows of one id that differ in all else
 _ALL = 50  # columns to choose from
-_MANY_ANSWERS = 3  # columns of answers that are named one by one

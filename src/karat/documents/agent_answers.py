@@ -388,7 +388,7 @@ def _said(
         if file.holds_answer(path) and not holds_scores(path) and not right:
             candidates.append(path)
 
-    systems = systems_in(file.free, candidates)
+    systems = systems_in(file.columns, candidates)
     # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's
     others = {path for path in agents if file.holds_answer(path)} - {*systems}
     if systems and (not others or any(names_system(path) for path in systems)):

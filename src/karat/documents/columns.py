@@ -32,7 +32,7 @@ _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
 _FLAGS = frozenset(
     {"true", "false", "yes", "no", "pass", "fail", "passed", "failed", "correct", "incorrect"}
-    | {"ok", "ko", "nok"}
+    | {"ok", "ko", "nok", "y", "n"}
     | {*languages.YES_OR_NO, *languages.VERDICTS}
 )
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})

@@ -46,7 +46,8 @@ _IN_OTHER_LANGUAGES = {
         richtig richtige juist juiste правильный правильная правильно верно benar doğru dogru
         prawidłowa poprawna poprawne správná đúng 正确 正確 正しい 올바른 정확 الصحيحة صحيح सही""",
     "reference": """referencia referência referenz référence riferimento referentie эталонный эталон
-        эталонная еталонна referans referensi rujukan chuẩn chuan 参考 标准 標準 参照 模範 모범 참조
+        эталонная еталонна referans referensi rujukan wzorcowa wzorcowy wzorcowe vzorová
+        mẫu chuẩn chuan 参考 标准 標準 参照 模範 모범 참조
         참고 المرجع مرجعية مرجع""",
     "groundtruth": """musterlösung musterloesung musterantwort sollantwort referenzantwort
         goldantwort gabarito đápán dapan 标准答案 参考答案 预期答案 期望答案 正确答案 模範解答
@@ -109,7 +110,8 @@ _IN_OTHER_LANGUAGES = {
     "test": "测试 テスト 테스트",
     "difficulty": "难度 難易度 난이도",
     "notes": "备注 備考 비고",
-    "latency": "latencia latência latence latenz latenza gecikme latensi задержка 延迟",
+    "latency": """laufzeit antwortzeit latencia latência latence latenz latenza gecikme latensi
+        задержка 延迟""",
     "time": "tiempo tempo temps zeit время süre waktu czas 耗时 时间 時間 시간",
     "seconds": "segundos secondes sekunden secondi saniye detik секунды 秒",
     "message": """msg mes mensaje mensagem nachricht mesaj messaggio bericht wiadomość сообщение
@@ -176,10 +178,11 @@ _IN_OTHER_LANGUAGES = {
         された""",
 }
 """A word that says nothing is left out, unless it ends a name, as in `text_de`."""
-_YES = """sí si sim oui ja evet да так tak ano có ya 是 对 はい 네 예 نعم हाँ vrai vero verdadero
-    verdadeiro wahr richtig верно правильно doğru benar đúng 正确"""
-_NO = """não nao non nein nee hayır hayir нет ні nie ne không tidak 否 いいえ 아니요 아니오 لا नहीं
-    faux falso falsch неверно неправильно yanlış salah sai 错误 不正确"""
+_YES = """sí si sim oui ja evet да так tak ano có ya 是 对 はい 네 예 نعم हाँ goed juist rätt giusto
+    vrai vero verdadero verdadeiro wahr richtig верно правильно doğru benar đúng 正确"""
+_NO = """não nao non nein nee hayır hayir нет ні nie ne không tidak 否 いいえ 아니요 아니오 لا
+    नहीं fout onjuist sbagliato faux falso falsch неверно неправильно yanlış salah sai
+    错误 不正确"""
 _CORRECT = "correcto correcta correto corretto korrekt 正解 정답"
 _INCORRECT = "incorrecto incorrecta incorreto inkorrekt errado 不正解 오답"
 YES_OR_NO = {**dict.fromkeys(_YES.split(), True), **dict.fromkeys(_NO.split(), False)}
@@ -265,8 +268,22 @@ def _parts(word: str) -> list[str]:
         ends = range(min(len(word), start + _LONGEST), start, -1)
         part = next((word[start:end] for end in ends if word[start:end] in _ENGLISH), None)
         if part is None:
-            return [word]
+            return _named_before(word)
         parts.append(part)
         start += len(part)
 
     return parts
+
+
+def _named_before(word: str) -> list[str]:
+    """A name that is not known and the known word that ends it, as of a model and its answer; the
+    word itself if there is none.
+    """
+    for start in range(1, len(word) - 1):
+        if _ENGLISH.get(word[start:]) in _AFTER_A_NAME:
+            return [word[:start], word[start:]]
+
+    return [word]
+
+
+_AFTER_A_NAME = frozenset({"answer", "score", "output", "result", "verdict"})

@@ -195,7 +195,8 @@ _EXACT: dict[Role, str] = {
     "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
         resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext finaltext
         finaloutput finalresponse fulfillmenttext
-        llmresponse answerpreview outputpreview responsepreview got""",
+        llmresponse answerpreview outputpreview responsepreview got
+        extracted""",
     "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
         mctargets mc1targets mc2targets alternatives possibleanswerslist mcq mcchoices""",
     "distractor": """distractors incorrectanswers wronganswers incorrectanswer wronganswer

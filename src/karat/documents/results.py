@@ -230,6 +230,12 @@ def like_scores(
     return found
 
 
+def on_one_scale(columns: Mapping[str, Column], paths: Sequence[str]) -> bool:
+    """Whether a few columns hold values on one usual scale, as those of several systems do."""
+    scales = {_scale(columns[path]) for path in paths}
+    return 1 < len(paths) <= _FEW_CODES and len(scales) == 1 and None not in scales
+
+
 def may_be_scores(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]:
     """Those of these columns of a file without scores that may be some: yes and no, or whole
     numbers on a short scale, under a name that says nothing else.

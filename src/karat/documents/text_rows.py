@@ -14,7 +14,7 @@ _BETWEEN = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?|(?:\s*:?-{
 _BAR = re.compile(r"(?<!\\)\|")
 _HEADING = re.compile(r"#+\s+(.+?)\s*#*")
 _LABEL = re.compile(
-    r"[-*\s]*(?:\*\*|__)?([^\W\d_][^:：*_|#]{0,30}?)\s*(\d*)(?:\*\*|__)?\s*[:：](.*)"
+    r"(?:\[[^]]*\]|\d+[.)])?[-*\s]*(?:\*\*|__)?([^\W\d_][^:：*_|#]{0,30}?)\s*(\d*)(?:\*\*|__)?\s*[:：](.*)"
 )
 _SHORT = {"q": "question", "a": "answer", "f": "question"}
 _FEWEST_LABELS, _FEWEST_BLOCKS = 3, 3

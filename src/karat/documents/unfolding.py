@@ -86,14 +86,12 @@ def unfolded(rows: Rows) -> Rows:
         rows = _changed(rows, from_one_of(rows.rows, parts), note)
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
 
-    written = []
-    for name, value in first[0].items():
-        cells = [row.get(name) for row in first]
-        if _are_written_objects(name, cells) and not repeats_scores(value, first[0]):
-            written.append(name)
+    asked = _asked_by_columns(first)
+    if asked:
+        note = f"each column that is called as a question is one: {some_of(asked)}"
+        return _changed(rows, _a_row_a_question(rows.rows, asked), note)
 
-    if written:
-        rows = _changed(rows, _with_objects(rows.rows, written))
+    rows = _with_written_objects(rows, first)
     applying = _applying(first)
     if applying:
         rows = _changed(rows, _where_they_apply(rows.rows, applying), *_said_of(rows, applying))
@@ -136,6 +134,17 @@ def unfolded(rows: Rows) -> Rows:
         return _changed(rows, _a_row_for_all_metrics(rows.rows, metric), note)
 
     return rows
+
+
+def _with_written_objects(rows: Rows, first: Sequence[Row]) -> Rows:
+    """The rows with the objects that cells hold as text; `first`: the first of them."""
+    written = []
+    for name, value in first[0].items():
+        cells = [row.get(name) for row in first]
+        if _are_written_objects(name, cells) and not repeats_scores(value, first[0]):
+            written.append(name)
+
+    return _changed(rows, _with_objects(rows.rows, written)) if written else rows
 
 
 def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Rows:
@@ -263,6 +272,31 @@ def _applying(first: Sequence[Row]) -> dict[str, str]:
                 found[metric] = name
 
     return found
+
+
+def _asked_by_columns(rows: Sequence[Row]) -> list[str]:
+    """The columns whose names are questions, if most are, and the texts in them answers."""
+    found = []
+    for name in rows[0]:
+        cells = [row.get(name) for row in rows]
+        texts = [cell for cell in cells if isinstance(cell, str) and " " in cell.strip()]
+        if name.rstrip().endswith(("?", "？", "؟")) and 2 * len(texts) > len(cells):
+            found.append(name)
+
+    few = len(found) < _FEWEST_ASKED or 2 * len(found) <= len(rows[0])
+    return [] if few else found
+
+
+def _a_row_a_question(
+    rows: Iterable[tuple[int, Row]], asked: Sequence[str]
+) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        for name in asked:
+            yield number, {"question": name, "answer": row.get(name), **without(row, asked)}
+
+
+_FEWEST_ASKED = 3
+"""Columns that are called as questions."""
 
 
 def _where_they_apply(

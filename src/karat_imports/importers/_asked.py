@@ -31,6 +31,7 @@ from karat.documents.names import (
 )
 from karat.documents.results import (
     may_be_scores,
+    on_one_scale,
     only_counts,
     pattern_of,
     score_columns,
@@ -216,7 +217,7 @@ def no_results(
         say = f"{none}: say which column is the answer or a score"
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
-        if len(numbers) > 1:
+        if on_one_scale(columns, unnamed):
             together = [f"--map {quote(f'score={name}')}" for name in unnamed]
             say += f"\n  and if each is the score of another system:\n  {' '.join(together)}"
         items = numbered_alike(unnamed)
@@ -320,6 +321,7 @@ def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) ->
         values, names = len(columns[condition].values), len(columns[name].values)
         pairs = {(text_of(cell(row, condition)), text_of(cell(row, name))) for row in rows}
         known = sure_roles(name) - {"id", "metadata", "cluster"}
+        known |= {"golden", "answer"} & roles_of(name)
         few = values <= _MOST_CONDITIONS and names >= 2 * values
         if len(pairs) < len(rows) or known or not few or 10 * names > 9 * len(rows):
             continue

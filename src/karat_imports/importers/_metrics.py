@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from shlex import quote
 
+from karat.documents.candidates import FOUND_IN
 from karat.documents.columns import Column
 from karat.documents.doubts import Seen, attacked, marker_in, turned_round
 from karat.documents.names import (
@@ -98,6 +99,9 @@ def _whole_runs(columns: Mapping[str, Column]) -> str | None:
         if not numbers or column.mean_length > _LONGEST_NAME:
             continue
         measured = [name for name in column.values if is_score_name(name) or is_measure([name])]
+        parts = path in (*FOUND_IN, "condition")  # of the file
+        if parts:
+            continue
         if words_of(path)[-1:] in _OF_MEASURES or len(measured) == len(column.values) > 1:
             return f"measures of a whole run, one a row ('{path}')"
         if not len(column.values) == column.filled > 1:
@@ -105,7 +109,7 @@ def _whole_runs(columns: Mapping[str, Column]) -> str | None:
         crossed = [name for name in numbers if name in column.values]
         if len(texts) == 1 and len(crossed) == len(numbers) > 1:
             return "how often one class was taken for another"
-        if {"model", "condition"} & sure_roles(path):
+        if {"model", "condition"} & sure_roles(path) or joined(path) in _OF_GROUPS:
             return f"means of several results, a row a '{path}'"
 
     return None
@@ -119,6 +123,9 @@ def _words_in(paths: Iterable[str]) -> set[str]:
     return found
 
 
+_OF_GROUPS = word_set(
+    "topic category subject domain dataset benchmark task split language class checkpoint"
+)
 _STEPS = word_set("epoch epochs step steps iteration iter")
 _TRAINED = word_set("loss lr gradnorm learningrate")
 _OF_MEASURES = (("metric",), ("metrics",), ("measure",), ("metrik",), ("métrica",), ("kpi",))

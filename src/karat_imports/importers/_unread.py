@@ -23,7 +23,7 @@ MOST_WORDS = 12  # that are asked about
 
 def judges_in_words(column: Column) -> bool:
     """Whether cells hold few different words, which have no value."""
-    few = 1 < len(column.values) <= _FEW_WORDS
+    few = 1 < len(column.values) <= _FEW_WORDS and not min(column.values).startswith("[")
     return (column.texts > 0 or column.is_few_verdicts) and few and not column.is_scored
 
 
@@ -121,7 +121,7 @@ def check_read_in_one_way(
     free = _left(columns, ("",), used)
     judging = like_scores(columns, free, [path for path in used if path in columns])
     if not scores:
-        judging = judging or may_be_scores(columns, free)
+        judging = [*dict.fromkeys([*judging, *may_be_scores(columns, free)])]
     if judging:
         further = {f"score.{path}": path for path in judging}
         more = "scores too" if scores else "scores"

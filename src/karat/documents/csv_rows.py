@@ -449,8 +449,8 @@ def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
 
 
 def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
-    """The first lines of a table that hold one text at most, such as its title or a comment, above
-    its header.
+    """The first lines of a table that hold one text at most, such as its title or a comment, or one
+    with what it is of, above its header.
     None if all of the first ones do.
     """
     found: list[Sequence[object]] = []
@@ -466,13 +466,15 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
         sentence = str(cells[0]).startswith("# ") and len(cells) != len(following)
         comment = marked and (len(filled) == 1 or of_header or sentence)
         is_title = len(cells) > 2 and len(filled) < 2
+        # `Reviewer:` and a name
+        pair = len(cells) > 3 and len(filled) == 2 and str(filled[0]).rstrip().endswith((":", "："))
         below = [cell for cell in map(str, following) if cell.strip() and meanings(cell)]
         named = [cell for cell in map(str, filled) if meanings(cell)]
         of_groups = len(filled) < len(cells) and 2 * len(below) > len(cells)  # of columns
         of_groups = of_groups and len(below) > len(named)
         if of_groups and grouped_header(*([str(cell or "") for cell in line] for line in (cells, following))):
             return found  # their names are needed: columns of several groups have the same name
-        if not comment and not is_title and not of_groups:
+        if not (comment or is_title or pair or of_groups):
             return found
 
         found.append(cells)

@@ -267,23 +267,15 @@ def _parts(word: str) -> list[str]:
     while start < len(word):
         ends = range(min(len(word), start + _LONGEST), start, -1)
         part = next((word[start:end] for end in ends if word[start:end] in _ENGLISH), None)
-        if part is None:
-            return _named_before(word)
+        if part is None:  # a name that is not known, as of a model, and what is its own
+            for end in range(1, len(word) - 1):
+                if _ENGLISH.get(word[end:]) in _AFTER_A_NAME:
+                    return [word[:end], word[end:]]
+            return [word]
         parts.append(part)
         start += len(part)
 
     return parts
-
-
-def _named_before(word: str) -> list[str]:
-    """A name that is not known and the known word that ends it, as of a model and its answer; the
-    word itself if there is none.
-    """
-    for start in range(1, len(word) - 1):
-        if _ENGLISH.get(word[start:]) in _AFTER_A_NAME:
-            return [word[:start], word[start:]]
-
-    return [word]
 
 
 _AFTER_A_NAME = frozenset({"answer", "score", "output", "result", "verdict"})

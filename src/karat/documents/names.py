@@ -313,8 +313,8 @@ _SCALES |= frozenset(
 """The last words of names that say on which scale people rate: `tone_1_5`, `Tone (1-5)`."""
 _MEASURES = word_set(
     """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
-    size length total weight model date timestamp elapsed duration logit logprob num number count n
-    start started end ended calls retries cached ok status"""
+    size length len total weight model date timestamp elapsed duration logit logprob num number
+    count n start started end ended calls retries cached ok status"""
 )
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(

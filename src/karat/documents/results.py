@@ -59,9 +59,9 @@ _FORMS = word_set(
 """
 OF_JUDGES = word_set("judge grader evaluator")
 _COUNTED = word_set(
-    """ratio rate depth step turn rank k top year age position seed words chars characters
-    difficulty probability prob confidence uncertain needs review avg average mean std stdev median
-    min max threshold"""
+    """ratio rate depth step steps turn turns calls rank k top year age position seed words chars
+    characters difficulty probability prob confidence uncertain needs review avg average mean std
+    stdev median min max threshold"""
 )
 _POINTS = word_set("points point marks mark")
 _TOPS = (1, 5, 10, 100)
@@ -433,12 +433,13 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         if numbered and columns[path].is_text:
             families.setdefault((depth, words[0]), {})[path] = words
 
-        named = words[0] in _SYSTEMS or words[-1] in _SYSTEMS or words in _CHANGE
+        unnumbered = [word for word in words if not word.isdecimal()]
+        named = bool({words[0], *unnumbered[-1:]} & _SYSTEMS) or words in _CHANGE
         if named and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
     _add_measured(families, columns, paths)
-    _add_judged(families, columns, paths)
+    add_judged(families, columns, paths)
     best: dict[str, tuple[str, ...]] = {}
     for (kind, head), found in sorted(
         families.items(),
@@ -485,7 +486,7 @@ def _add_measured(
                 family[path] = tuple(part for part in words if part != word)
 
 
-def _add_judged(
+def add_judged(
     families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
     columns: Mapping[str, Column],
     paths: Iterable[str],

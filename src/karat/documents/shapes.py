@@ -43,6 +43,8 @@ _SINGLE: tuple[Role, ...] = (
 )
 
 
+_PLAIN = frozenset({"id", "repetition", "condition", "model", "latency", "cost"})
+"""Roles that no object has."""
 _PARTS = word_set(
     "generation retrieval inference search embedding rerank reranking first ttft judge"
 )
@@ -55,7 +57,9 @@ _OF_SYSTEMS = word_set("response responses output outputs completion generation 
 def shapes_of(file: Candidates) -> Taken:
     """Roles that values or groups of columns decide: messages, choices, scores and so on."""
     found: Taken = {}
-    found |= _chats(file)
+    messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
+    if messages:
+        found["messages"] = tuple(messages)
     choices = _choices(file)
     if choices and "choices" not in file.named:
         found["choices"] = choices
@@ -81,13 +85,13 @@ def shapes_of(file: Candidates) -> Taken:
         paths = [path for path in file.strong(role) if path not in choices]
         if file.door == "results" and role in ("latency", "cost", "tokens", "model"):
             paths = about_answers(file, role, paths)
-        if role in ("condition", "model", "latency", "cost"):
+        if role in _PLAIN:
             paths = [path for path in paths if not file.free[path].objects]
         if role in ("condition", "model") and file.door == "results":
             paths = paths or _settings(file, role)
 
-        if role == "id":  # what differs identifies more
-            paths.sort(key=lambda path: file.free[path].is_constant)
+        # what differs identifies more
+        paths.sort(key=lambda path: role == "id" and file.free[path].is_constant)
         if paths and role not in file.named:
             found[role] = tuple(paths[:1])
 
@@ -105,12 +109,6 @@ def shapes_of(file: Candidates) -> Taken:
             found["id"] = (joining,)
 
     return found
-
-
-def _chats(file: Candidates) -> Taken:
-    """The columns that hold chats in most rows."""
-    messages = [path for path, column in file.free.items() if 2 * column.messages > column.rows]
-    return {"messages": tuple(messages)} if messages else {}
 
 
 def about_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[str]:

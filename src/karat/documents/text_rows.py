@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from karat.documents.names import roles_of, side_of
 
-_BETWEEN = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?|(?:\s*:?-{2,}:?\s*\|)+.*-")
+_BETWEEN = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?|(?:\s*:?-+:?\s*\|)+.*-")
 """The line between the header of a table in Markdown and its rows."""
 _BAR = re.compile(r"(?<!\\)\|")
 _HEADING = re.compile(r"#+\s+(.+?)\s*#*")
@@ -26,7 +26,7 @@ def rows_in_text(text: str) -> tuple[list[tuple[int, dict[str, str]]], str]:
     """
     lines = text.splitlines()
     tables: dict[tuple[str, ...], list[tuple[int, dict[str, str]]]] = {}
-    for header, number, cells, heading in _table_lines(lines):
+    for header, number, cells, heading in table_lines(lines):
         row = dict(zip(header, cells, strict=True))
         tables.setdefault(header, []).append((number, {"list": heading, **row}))
 
@@ -42,18 +42,19 @@ def rows_in_text(text: str) -> tuple[list[tuple[int, dict[str, str]]], str]:
         if others:
             note += f"; not read: {others} with other columns"
         return (rows, note) if len(rows) > 1 else ([], "")
-    blocks = _blocks(lines)
+    blocks = labelled_blocks(lines)
     return blocks, "rows: blocks of lines that begin with the same labels" if blocks else ""
 
 
-def _cells(line: str) -> list[str]:
+def cells_in(line: str) -> list[str]:
+    """The cells of a line of a table in Markdown."""
     inside = line.strip().removeprefix("|")
     if inside.endswith("|") and not inside.endswith("\\|"):
         inside = inside[:-1]
     return [cell.replace("\\|", "|").strip() for cell in _BAR.split(inside)]
 
 
-def _table_lines(lines: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int, list[str], str]]:
+def table_lines(lines: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int, list[str], str]]:
     """The header, the number of its line, the cells and the heading above of each row."""
     heading = ""
     header: tuple[str, ...] = ()
@@ -65,16 +66,16 @@ def _table_lines(lines: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int, l
         if "|" not in line:
             header = ()
         elif "-" in below and _BETWEEN.fullmatch(below) and _BAR.search(below):
-            names = _cells(line)
+            names = cells_in(line)
             alike = len({*names}) == len(names) > 1 and all(names)
             header = tuple(names) if alike else ()
         elif header and not _BETWEEN.fullmatch(line.strip()):
-            cells = _cells(line)
+            cells = cells_in(line)
             if len(cells) == len(header):
                 yield header, at + 1, cells, heading
 
 
-def _blocks(lines: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+def labelled_blocks(lines: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
     """The blocks of lines with a label each; a line without one continues the text above it."""
     rows: list[tuple[int, dict[str, str]]] = []
     first = last = ""

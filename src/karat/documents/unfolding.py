@@ -86,12 +86,12 @@ def unfolded(rows: Rows) -> Rows:
         rows = _changed(rows, from_one_of(rows.rows, parts), note)
         first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
 
-    asked = _asked_by_columns(first)
+    asked = asked_by_columns(first)
     if asked:
         note = f"each column that is called as a question is one: {some_of(asked)}"
         return _changed(rows, _a_row_a_question(rows.rows, asked), note)
 
-    rows = _with_written_objects(rows, first)
+    rows = with_written_objects(rows, first)
     applying = _applying(first)
     if applying:
         rows = _changed(rows, _where_they_apply(rows.rows, applying), *_said_of(rows, applying))
@@ -136,7 +136,7 @@ def unfolded(rows: Rows) -> Rows:
     return rows
 
 
-def _with_written_objects(rows: Rows, first: Sequence[Row]) -> Rows:
+def with_written_objects(rows: Rows, first: Sequence[Row]) -> Rows:
     """The rows with the objects that cells hold as text; `first`: the first of them."""
     written = []
     for name, value in first[0].items():
@@ -274,7 +274,7 @@ def _applying(first: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def _asked_by_columns(rows: Sequence[Row]) -> list[str]:
+def asked_by_columns(rows: Sequence[Row]) -> list[str]:
     """The columns whose names are questions, if most are, and the texts in them answers."""
     found = []
     for name in rows[0]:

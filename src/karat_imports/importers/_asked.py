@@ -303,10 +303,10 @@ def by_names(message: str, rows: Sequence[Row], columns: Mapping[str, Column]) -
     """
     if _WITHOUT_IDS not in message:
         return ""
-    return _by_names_that_repeat(rows, columns) or _by_one_name(rows, columns)
+    return repeated_names(rows, columns) or different_names(rows, columns)
 
 
-def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+def repeated_names(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
     """The end of a sentence with the options that read names which repeat as ids, once in each of
     a few conditions. Empty: there are no two such columns.
     """
@@ -336,7 +336,7 @@ def _by_names_that_repeat(rows: Sequence[Row], columns: Mapping[str, Column]) ->
     return ""
 
 
-def _by_one_name(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+def different_names(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
     """The end of a sentence with the options that read a column as ids whose values all differ.
     Empty: there is none.
     """

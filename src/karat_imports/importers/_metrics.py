@@ -91,7 +91,8 @@ def _whole_runs(columns: Mapping[str, Column]) -> str | None:
     several = len(numbers) > 1
     for path in numbers:
         words = {*words_of(path)}
-        if words & _STEPS and several and not texts and _TRAINED & _words_in(numbers):
+        trained = any(_TRAINED & {*words_of(name)} for name in numbers)
+        if words & _STEPS and several and not texts and trained:
             return f"how a training went, a step a row ('{path}')"
 
     for path in texts:
@@ -113,14 +114,6 @@ def _whole_runs(columns: Mapping[str, Column]) -> str | None:
             return f"means of several results, a row a '{path}'"
 
     return None
-
-
-def _words_in(paths: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    for path in paths:
-        found |= {*words_of(path)}
-
-    return found
 
 
 _OF_GROUPS = word_set(

@@ -424,7 +424,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     if alone is not None:
         raise BadDataset(file, [Fault(place="file", message=alone)])
     if not named:
-        _refuse_dataset(file, columns)
+        refuse_dataset(file, columns)
         _refuse_folded(rows, columns)
     result = _assigned(file, columns, named)
     if isinstance(result, Undecided):
@@ -515,7 +515,7 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
     )
 
 
-def _refuse_dataset(file: Path, columns: Mapping[str, Column]) -> None:
+def refuse_dataset(file: Path, columns: Mapping[str, Column]) -> None:
     """Raises BadOption for a file of questions and golden answers, with what reads it."""
     dataset = golden_alone(columns)
     if dataset is None:

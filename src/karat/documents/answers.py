@@ -264,7 +264,7 @@ def condition_columns(
     columns = table.columns
     always = usual(_ALWAYS, columns)
     chosen = [*first]
-    named = [_name_inside(table, path) for path in with_role(columns, "condition", "model")]
+    named = [name_inside(table, path) for path in with_role(columns, "condition", "model")]
     for column in dict.fromkeys([*filter(None, named), *inside]):
         if column in used or column in chosen:
             continue
@@ -289,7 +289,7 @@ def condition_columns(
     return tuple(chosen)
 
 
-def _name_inside(table: Table, column: str) -> str | None:
+def name_inside(table: Table, column: str) -> str | None:
     """The column, or what names the object that it holds: `agent.name`. None: nothing does."""
     for batch in table:
         held = next((value for value in batch.column(column) if value is not None), None)

@@ -502,9 +502,11 @@ def add_judged(
     for path in paths:
         words = words_of(path)
         plain = columns[path].texts and not {*words} <= _FORMS | SAID | _GENERIC
-        own = [name for name in scored if len(name) > len(words) and name[-len(words) :] == words]
-        if words and plain and own and not roles_of(path):
-            judged[path] = words
+        if not words or not plain or roles_of(path):
+            continue
+        for name in scored:
+            if name[-len(words) :] == words != name:
+                judged[path] = words
 
     if len(judged) > 1:
         families.setdefault(("0", "judged"), {}).update(judged)
@@ -541,10 +543,12 @@ def without_shared(names: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str,
     found = dict(names)
     for at in (0, -1):
         while len({words[at] for words in found.values() if words}) == 1:
-            shorter = {path: words[1:] if at == 0 else words[:-1] for path, words in found.items()}
-            numbers = [words for words in shorter.values() if all(map(str.isdecimal, words))]
-            if numbers:  # also where no word is left
-                return dict(names)
+            shorter = {}
+            for path, words in found.items():
+                shorter[path] = words[1:] if at == 0 else words[:-1]
+                if all(map(str.isdecimal, shorter[path])):  # also where no word is left
+                    return dict(names)
+
             found = shorter
 
     return found
@@ -680,8 +684,10 @@ def names_system(path: str) -> bool:
 def is_a_system(path: str) -> bool:
     """Whether a name is a system's and nothing else, such as `gpt-4` or `claude`."""
     words = words_of(last_part(path))
-    further = [word for word in words[1:] if not word.isdecimal()]
-    return words[:1] != () and words[0] in _SYSTEMS and {*further} <= _SYSTEMS | _VERSIONS
+    if not words or words[0] not in _SYSTEMS:
+        return False
+    further = {word for word in words[1:] if not word.isdecimal()}
+    return further <= _SYSTEMS | _VERSIONS
 
 
 def scored_systems(columns: Mapping[str, Column]) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def unfolded(rows: Rows) -> Rows:
     asked = asked_by_columns(first)
     if asked:
         note = f"each column that is called as a question is one: {some_of(asked)}"
-        return _changed(rows, _a_row_a_question(rows.rows, asked), note)
+        return _changed(rows, a_row_a_question(rows.rows, asked), note)
 
     rows = with_written_objects(rows, first)
     applying = _applying(first)
@@ -287,12 +287,14 @@ def asked_by_columns(rows: Sequence[Row]) -> list[str]:
     return [] if few else found
 
 
-def _a_row_a_question(
+def a_row_a_question(
     rows: Iterable[tuple[int, Row]], asked: Sequence[str]
 ) -> Iterator[tuple[int, Row]]:
+    """A row for each column that is called as a question, with its cell as the answer."""
     for number, row in rows:
+        others = without(row, asked)
         for name in asked:
-            yield number, {"question": name, "answer": row.get(name), **without(row, asked)}
+            yield number, {"question": name, "answer": row.get(name), **others}
 
 
 _FEWEST_ASKED = 3

@@ -47,7 +47,7 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
 
     if spreads:
         return f"means or statistics of several results ({some_of(spreads, most=3)})"
-    told = _whole_runs(columns)
+    told = whole_runs(columns)
     if told is not None:
         return told
     of_people, kinds = [], []
@@ -74,7 +74,7 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
     return None
 
 
-def _whole_runs(columns: Mapping[str, Column]) -> str | None:
+def whole_runs(columns: Mapping[str, Column]) -> str | None:
     """What rows hold that are all numbers of a whole run: its measures by name, the steps of a
     training, the means of a model, how often each class was taken for others. None: they do not.
     """

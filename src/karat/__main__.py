@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from io import TextIOWrapper
 
 from karat.cli import cli
 from karat.cli.ending import Ending, leave_in_time
-from karat.garbage import collect_rarely
+from karat.garbage import RARELY
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     Without arguments it is the program, and the process ends with it.
     """
-    collect_rarely()
+    gc.set_threshold(*RARELY)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # a terminal that cannot show a character shows ? instead

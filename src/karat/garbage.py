@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 
-# A run makes many small values without cycles: the usual threshold takes a tenth of its time.
-_RARELY = (100_000, 20, 20)
-
-
-def collect_rarely() -> None:
-    """For the program `karat`, and not for a process of others that imports it."""
-    gc.set_threshold(*_RARELY)
+RARELY = (100_000, 20, 20)
+"""Thresholds for the program, and not for a process of others that imports it. A run makes many
+small values without cycles: with the usual thresholds a tenth of its processor time is collection.
+"""
 
 
 def freeze_own_objects() -> None:
@@ -18,7 +15,7 @@ def freeze_own_objects() -> None:
 
     Call it before code of others is loaded, and at the end. Objects of that code are collected as
     ever, since files that it did not close may have unwritten lines. Does nothing the second time,
-    or without `collect_rarely`.
+    or where the thresholds are not `RARELY`.
     """
-    if gc.get_threshold() == _RARELY and not gc.get_freeze_count():
+    if gc.get_threshold() == RARELY and not gc.get_freeze_count():
         gc.freeze()

@@ -160,8 +160,8 @@ def test_two_lines_of_names_are_one_header(tmp_path: Path) -> None:
     assert conditions(made) == ("GPT Answer", "Claude Answer")
     assert len([*made.run.events_of(Score)]) == 24
     book = openpyxl.Workbook()
-    for line in (["Question", "GPT", None, "Claude"], [None, "Answer", "Score", "Answer", "Score"]):
-        book.active.append(line)
+    for names in (["Question", "GPT", None, "Claude"], [None, "Answer", "Score", "Answer", "Score"]):
+        book.active.append(names)
     for line in lines:
         book.active.append(line.split(","))
     book.save(tmp_path / "r.xlsx")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import formats, kinds, plugins
+from karat import formats, kinds, plugins, stats
 from karat.analysis.verdicts import ALPHA, least_p
 from karat.cli.asking import AskedJudge, asked_judges
 from karat.clusters import SharedValues, codes_of
@@ -400,14 +400,11 @@ def can_show(
         questions = len(set(codes))
 
     tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
-    from karat.stats import minimum_detectable_effect
-
     alpha = ALPHA / tests
-    least = (
-        minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value
-        if questions > 1
-        else math.nan
-    )
+    least = math.nan
+    if questions > 1:  # loads NumPy
+        least = stats.minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value
+
     unit = kinds.of(kind).unit if codes is None else "cluster"
     if questions > 1 and least_p(tests, questions) >= ALPHA:
         needed = next(

@@ -472,8 +472,10 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
         named = [cell for cell in map(str, filled) if meanings(cell)]
         of_groups = len(filled) < len(cells) and 2 * len(below) > len(cells)  # of columns
         of_groups = of_groups and len(below) > len(named)
-        if of_groups and grouped_header(*([str(cell or "") for cell in line] for line in (cells, following))):
-            return found  # their names are needed: columns of several groups have the same name
+        if of_groups:
+            above = ["" if cell is None else str(cell) for cell in cells]
+            if grouped_header(above, [*map(str, following)]):
+                return found  # they are needed: columns of several groups have the same name
         if not (comment or is_title or pair or of_groups):
             return found
 

@@ -246,21 +246,7 @@ class Csv:
 
             chosen |= table.columns
         items = not systems and self._are_items(rows, chosen)
-        if items:
-            parting = chosen.pop("id")
-            findings.note(
-                f"rows of one '{parting}' say different things, and nothing numbers them: each "
-                f"{rows.unit} is a sample; if they are repetitions, --map id={quote(parting)}"
-            )
-
-        if not systems and not {"id", "question"} & {*chosen}:
-            chosen |= _parting_id(rows, chosen)
-        if not {"id", "question"} & {*chosen}:
-            table = Numbered(table)
-            chosen["id"] = ROW
-            if not items:
-                findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
-
+        table = self._identified(rows, table, chosen, findings, items=items, systems=bool(systems))
         if self._options.unnamed == "conditions":
             table = Placed(table, [chosen[key] for key in ("id", "question") if key in chosen][:1])
             chosen["condition"] = PLACE
@@ -312,6 +298,35 @@ class Csv:
             sparse=trials.sparse,
             distinct=trials.distinct,
         )
+
+    def _identified(
+        self,
+        rows: Rows,
+        table: Iterable[tuple[int, Row]],
+        chosen: dict[str, str],
+        findings: Findings,
+        *,
+        items: bool,
+        systems: bool,
+    ) -> Iterable[tuple[int, Row]]:
+        """The table, and in `chosen` the column that tells samples apart: if there is none, their
+        numbers, added to the table.
+        """
+        if items:
+            parting = chosen.pop("id")
+            findings.note(
+                f"rows of one '{parting}' say different things, and nothing numbers them: each "
+                f"{rows.unit} is a sample; if they are repetitions, --map id={quote(parting)}"
+            )
+
+        if not systems and not {"id", "question"} & {*chosen}:
+            chosen |= _parting_id(rows, chosen)
+        if {"id", "question"} & {*chosen}:
+            return table
+        chosen["id"] = ROW
+        if not items:
+            findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
+        return Numbered(table)
 
     def _are_items(self, rows: Rows, chosen: Mapping[str, str]) -> bool:
         """Whether many rows of one id, with no question and nothing that parts them, have

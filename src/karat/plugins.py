@@ -213,6 +213,7 @@ def build(plugin: Plugin, options: Mapping[str, object], **setting: object) -> A
 
     with Caught() as caught:
         built = plugin(**taken)
+
     if caught.error is None:
         return built
     if isinstance(caught.error, (KaratError, KeyboardInterrupt)):
@@ -231,6 +232,7 @@ def installed(family: str) -> Iterator[tuple[str, Plugin]]:
     """Every plug-in of the family that can be loaded, by the name that the experiment file uses."""
     for name in names(family):
         yield name, find(family, name)
+
     for point in _entry_points(family):
         with contextlib.suppress(ImportError, BadPlugin):
             yield point.name, _as_class(point.load(), point.name)

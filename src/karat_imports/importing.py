@@ -63,6 +63,7 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
             if self.tool == Csv.listed_as and "answer" not in run.first_row:
                 unanswered = by_noun.pop("answers", 0)
                 by_noun = {"rows without the answers": unanswered, **by_noun}
+
             counted = []
             for noun, count in by_noun.items():
                 if noun in _SINGULAR:

@@ -104,6 +104,7 @@ class _Keys:
                 if given is None:
                     self.attempts.add((sample, condition), failed=error_in(row) is not None)
                     continue
+
                 with suppress(ValueError):  # `_key` raises it again
                     value = repetition_value(given, self._columns.repetition)
                     self._numbers.add(sample, condition, value)

@@ -86,6 +86,7 @@ class MeansColumn(msgspec.Struct, frozen=True, kw_only=True):
         if self.of_times is not None:
             assert isinstance(account.more, dict)  # since a column has `of_times`
             return account.more[self.name]
+
         assert result is not None
         if self.value is not None:
             return self.value(result)
@@ -134,6 +135,7 @@ def _bounds(info: MetricInfo, result: Result) -> Cell:
         low, high = reversed(ends)
     else:
         low, high = ends
+
     return blocks.Range(low, high, percent=info.percent)
 
 
@@ -327,6 +329,7 @@ def rows(summary: Summary) -> list[JsonObject]:
     for result in summary.results:
         account = summary.accounts[result.condition]
         found.append({column.name: column.value_of(result, account) for column in COLUMNS})
+
     if not found:
         for condition in summary.conditions:
             row: JsonObject = {"condition": condition, "metric": None}

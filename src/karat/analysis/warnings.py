@@ -91,6 +91,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         answers = dict.fromkeys((result.condition for result in results), 0)
         for result in results:
             answers[result.condition] += result.n_answers
+
         if not kind_of(summary.kind).compared:
             return [], [], []
         if not any(answers.values()):
@@ -158,6 +159,7 @@ def _servers_changed(known: Known) -> Iterator[str]:
         return
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
+
     yield from map(clean, server_news(info.servers, run.server_events()))
     examples = []
     for failure in summary.failures:
@@ -196,6 +198,7 @@ def _unannounced(known: Known) -> Iterator[str]:
         announced = []
         for metric in info.metrics:
             announced.append(metric.name)
+
         if others := sorted(set(rows.values) - set(announced)):
             yield clean(
                 f"scorer '{info.name}' announces {', '.join(announced)} but gave "
@@ -313,6 +316,7 @@ def _without_numbers(known: Known) -> Iterator[str]:
     numbers: dict[str, int] = {}
     for result in results:
         numbers[result.metric] = numbers.get(result.metric, 0) + result.n_answers
+
     alike: dict[int, list[str]] = {}
     for metric, there in numbers.items():
         if there < scored:

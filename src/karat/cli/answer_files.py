@@ -125,6 +125,7 @@ def score_answers(
                 text += f"\n{hint}"
 
         output.say(text)
+
     dataset = experiment.load_dataset()
     hint = cluster_hint(dataset, "score with --cluster", used=answers.answer)
     if hint is not None:
@@ -194,6 +195,7 @@ class _FileRows:
                 message = f"{first.message}. `{command}` reads it; score the run that it makes"
                 fault = Fault(place="file", message=message)
                 raise BadDataset(error.path, [fault]) from error
+
         return self._read
 
     def forget(self) -> None:
@@ -239,6 +241,7 @@ def experiment_of_answers(
     if kind is None:
         dataset |= {"choices": "left_out"}  # nothing is asked
         scorers = {"judge": {"type": "overlap"}}
+
     if wanted:
         scorers = {"scorers": [], **scorer_keys(wanted)}
     keys: JsonObject = {
@@ -426,6 +429,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     if not named:
         refuse_dataset(file, columns)
         _refuse_folded(rows, columns)
+
     result = _assigned(file, columns, named)
     if isinstance(result, Undecided):
         choices = _choices(file, columns, result)
@@ -441,11 +445,13 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
         # The option that decides what the file leaves open
         option = f"--{open_roles[0] if open_roles else 'answer'}"
         raise BadOption(option, choices + _own_scores(file, columns))
+
     used: list[tuple[str, str]] = []
     roles = dict(result.roles)
     if not roles.get("question") and roles.get("id") and {"golden", "answer"} <= {*roles}:
         roles["question"] = roles["id"]
         output.say(f"there are no questions: each row is named by its '{roles['id'][0]}'")
+
     for role, what in _NEEDED.items():
         paths = roles.get(role, ())
         if not paths:
@@ -454,6 +460,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
             if not besides and result.roles.get("answer"):
                 command = f"karat import csv {quote(str(file))}"
                 besides = f"\n  answers alone are read by: {command}"
+
             raise BadOption(
                 f"--{role}",
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
@@ -498,6 +505,7 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
             if len(paths) > _NAMED_ALONE:
                 pattern = pattern_of(paths, columns)
                 paths = paths if pattern is None else (pattern,)
+
             flags += [f"--{role} {quote(path)}" for path in paths]
 
         if flags:
@@ -508,6 +516,7 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
         first = f"the columns of {file} can be read in several ways; say one:"
         last = f"or name others: --question … --golden … --answer … (columns: {listed})"
         return "\n".join([first, *lines, *examples(result, columns), last])
+
     return (
         f"say which columns of {file} hold the question, the golden answer and the answer "
         f"(it has: {listed}); if the questions and golden answers are in another file, "
@@ -541,6 +550,7 @@ def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
         readings = [result]
     else:
         readings = [*result.readings[:1]]
+
     used = {
         path for reading in readings for role in _NEEDED for path in reading.roles.get(role, ())
     }
@@ -644,6 +654,7 @@ def _grouping_columns(
     if len(answers.answer) < 2:
         factors = factors_in(rows.table, ids, conditions, used=used)
         conditions += tuple(factor.column for factor in factors)
+
     if conditions and len(answers.answer) > 1:
         message = (
             f"names several conditions, and so does the column '{conditions[0]}': score one "

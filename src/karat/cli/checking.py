@@ -230,6 +230,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         lines = [f"{self.name}: {size} × {times} = {calls}", ""]
         for title, block in blocks.items():
             lines += [f"{title if row == 0 else '':13}{line}" for row, line in enumerate(block)]
+
         return "\n".join(map(formats.clean, lines)) + "\n"
 
 
@@ -237,6 +238,7 @@ def _size(*parts: DatasetPart) -> str:
     counts = Counter[str]()
     for part in parts:
         counts.update(part.counts)
+
     return ", ".join(formats.plural(count, noun) for noun, count in counts.items())
 
 
@@ -277,6 +279,7 @@ def check(
     if ask:
         asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
         problems += [f"{judge.judge}: {judge.fault}" for judge in asked if judge.fault]
+
     servers = _servers(selected, started)
     problems += [
         f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault
@@ -338,6 +341,7 @@ def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedC
         names = []
         for part in value if isinstance(value, tuple) else (value,):
             names.append(str(getattr(part, "name", part)))
+
         shown.append(f"{key}: {', '.join(names)}")
 
     return CheckedCondition(
@@ -441,6 +445,7 @@ def _rates(
     planned = Counter[tuple[str, str] | None]()
     for condition in selected.conditions:
         planned.update({_model(condition.agent.options.get("model")): turns})
+
     for scorer in scorers:
         models = models_of(scorer.info.options)
         for model in models if not scorer.info.offline else ():

@@ -118,6 +118,7 @@ class Ending:
 
         with suppress(OSError):  # standard error is closed: the exit code has to do
             complain(error, self.code, debug=self.debug, secrets=self.secrets)
+
         if isinstance(error, OSError):
             _close_pipes()
         return True

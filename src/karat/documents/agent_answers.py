@@ -131,6 +131,7 @@ def answers_in_results(
             options += [{**golden, "answer": paths} for paths in said]
 
         return [*options, *goldens] if judged_alone and said == decided else options
+
     return _without_answer(file, goldens, exact, shapes)
 
 
@@ -426,6 +427,7 @@ def _said(
     for path in file.free:
         if words_of(path)[-1:] == ("text",):  # `seed_text`
             given.append(path)
+
     if not said and (joins or (file.of_a_run and len(given) > 1)):
         said = [(path,) for path in file.free if joined(path) == "text"]
     if not said and len(goldens) == 1:

@@ -131,6 +131,7 @@ def of_users(where: str, path: str | None = None) -> str:
             f"; `roles: {{question: {path}}}` asks those of a row at once, in one message (see "
             "`karat check FILE`)"
         )
+
     return (
         f"holds what users say {where}, but no replies: turns that an agent has yet to be asked, "
         f"one after the other in a session of its own, where karat asks single questions{at_once}; "

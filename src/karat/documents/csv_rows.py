@@ -130,7 +130,9 @@ def _without_bad_lines(cells: CsvCells) -> tuple[bytes, dict[int, str]]:
             if begins == 1 or len(wrong) > _MOST_BAD_LINES:
                 for line in range(begins + 1, 1 + len(lines)):
                     wrong[line] = f"is not read, since line {begins} is not CSV"
+
                 return b"".join(lines[: begins - 1]), wrong
+
             lines[begins - 1] = b"\n"
             before = begins
             rest = CsvCells(b"".join(lines[before:]), cells.encoding, cells.delimiter)
@@ -267,6 +269,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         rows.count = rows.unread = 0
         for line, message in wrong.items():
             rows.fault(line, message)
+
         read_csv(rows, path, repaired, delimiter)
         if begins not in wrong:
             rows.notes.append(f"quotes inside cells are read as text (first in line {begins})")
@@ -278,6 +281,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     if scan.longer:
         lines_end = plural(scan.longer, "line ends", "lines end")
         rows.notes.append(f"{lines_end} with empty cells, for which the header has no column")
+
     if scan.headers:
         rows.notes.append(f"{plural(scan.headers, 'line')} left out that repeat the header")
     read = CsvRows(
@@ -476,6 +480,7 @@ def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
             above = ["" if cell is None else str(cell) for cell in cells]
             if grouped_header(above, [*map(str, following)]):
                 return found  # they are needed: columns of several groups have the same name
+
         if not (comment or is_title or pair or of_groups):
             return found
 
@@ -530,6 +535,7 @@ def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:
         again = name
         while name in header:
             name = f"{name} {place}"
+
         if name != again:
             rows.notes.append(f"column {place}, another '{again}', is called '{name}'")
         header.append(name)

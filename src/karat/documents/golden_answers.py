@@ -253,6 +253,7 @@ def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:
                 others.append(other)
 
         return [{}, {"golden": (path,)}, *each("golden", others[:2])]
+
     return [{"golden": (path,)}, {"answer": (path,)}]
 
 

@@ -271,7 +271,9 @@ def _parts(word: str) -> list[str]:
             for end in range(1, len(word) - 1):
                 if _ENGLISH.get(word[end:]) in _AFTER_A_NAME:
                     return [word[:end], word[end:]]
+
             return [word]
+
         parts.append(part)
         start += len(part)
 

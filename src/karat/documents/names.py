@@ -413,6 +413,7 @@ for _role, _names in _EXACT.items():
 
 for _role, _name in ADDED.names:
     _TABLE.setdefault(_name, Meaning(_role))
+
 _TABLE["query"] = Meaning("question")
 _WEAK_QUESTIONS = frozenset(_WEAK["question"].split())
 _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
@@ -698,6 +699,7 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
         and "condition" in sure_roles("_".join(words[:-1]))
     ):
         return Meaning("condition")
+
     if {*words} & _TIMES and {*words} <= _TIMES | _TIMED | _UNITS:
         return Meaning("latency")
     if words[-1] in ("answer", "answers", "output", "response") and len(words) == 2:
@@ -921,6 +923,7 @@ def who_speaks(value: object) -> str | None:
             side = side_of(" ".join(words_of(inside)))
             if side is not None:
                 return side
+
         if isinstance(inside, Mapping) and inside:
             side = "assistant" if key in ("application", "app") else side_of(key)
             if side is not None:

@@ -164,6 +164,7 @@ def add_texts(
             first, second = columns[1:]
             goldens.append({"golden": (first,), "answer": (second,)})
             goldens.append({"golden": (second,), "answer": (first,)})
+
         goldens += [{said: (path,)} for path in columns[1:]]
         if file.door == "dataset":
             goldens.append({})

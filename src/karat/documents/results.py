@@ -118,6 +118,7 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         if named and words <= _MAY_BE_COUNTS and not column.is_yes_or_no:
             # whole numbers, and not only 0 and 1, are the number of a pass, say
             named = not all(value.isdecimal() for value in column.values)
+
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
@@ -254,6 +255,7 @@ def may_be_scores(columns: Mapping[str, Column], paths: Iterable[str]) -> list[s
             or {*words} & _OF_QUESTIONS_TOO
         ):
             continue
+
         if sure_roles(path) - {"score"} and words != ("note",):  # a mark, in French
             continue
         few = 1 < len(column.values) <= column.filled / 2

@@ -116,6 +116,7 @@ def _result(file: Candidates) -> Reading | Undecided:
     if len(goldens) > 1:
         add_together(file, shapes, goldens)
         add_findings(file, shapes, goldens)
+
     if file.door == "results":
         goldens = with_all(file, goldens, shapes)
     readings = []
@@ -184,6 +185,7 @@ def _with_unexplained(file: Candidates, reading: Reading) -> list[Reading]:
         several = judged_apart(texts[second], file.columns)
     elif reading.roles.get("score"):
         several = []
+
     if several and second == "answer":
         changes.append({"answer": tuple(several)})
     asked = reading.roles.get("question", ())

@@ -512,6 +512,7 @@ def _list_in(
         if items:
             rows.notes.append(f"rows: the list {lists}")
             return items, lists
+
         likely = _talk_alone(tables, likely)
 
     if len(likely) > 1 and not within.first:

@@ -147,6 +147,7 @@ def _letters(file: Candidates, letters: Sequence[str]) -> list[str]:
         if file.door == "dataset":
             several = [*map(several_choices, column.values)]
             held = {mark.strip().casefold() for marks in several for mark in marks}
+
         if len(held) > 1 and held <= {*letters}:
             found.append(path)
 

@@ -325,6 +325,7 @@ def _collect(
                 _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
             elif len(below) < _FEW_PARTS and not _questions(below[0]):
                 inner = results_inside(below, f"{prefix}{key}")
+
             found |= inner or {f"{prefix}{key}": below}
         elif isinstance(below, Mapping) and depth < _DEEPEST:
             rows = _rows_by_id(below) or _answers_by_id(below)
@@ -336,6 +337,7 @@ def _collect(
             if rows:
                 found[f"{prefix}{key}"] = rows
                 continue
+
             lists: dict[str, list[Any]] = {}
             _collect(below, f"{prefix}{key}.", lists, depth + 1)
             for name, rows in lists.items():

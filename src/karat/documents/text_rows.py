@@ -42,6 +42,7 @@ def rows_in_text(text: str) -> tuple[list[tuple[int, dict[str, str]]], str]:
         if others:
             note += f"; not read: {others} with other columns"
         return (rows, note) if len(rows) > 1 else ([], "")
+
     blocks = labelled_blocks(lines)
     return blocks, "rows: blocks of lines that begin with the same labels" if blocks else ""
 
@@ -87,6 +88,7 @@ def labelled_blocks(lines: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
             if rows and line.strip(" -=_*") and last:
                 rows[-1][1][last] += f"\n{line.strip()}"
             continue
+
         if name == first:
             rows.append((number, {}))
         if name in rows[-1][1]:

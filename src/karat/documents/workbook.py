@@ -237,11 +237,13 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
             if all(map(is_empty, cells)) or (groups and cells in filled[:2]):
                 header = groups or header
                 continue
+
             if header is None:
                 names = ["" if cell is None else str(cell) for cell in cells]
                 if not are_data(names, ()):
                     header = header_names(rows, names)
                     continue
+
                 header = numbered_header(rows, number, len(names))
 
             _add(rows, before + number, header, cells)

@@ -123,6 +123,7 @@ def announce_agents(selected: Plan, agents: Agents, status: RunStatus) -> None:
     """Says at the start of a run what `agent_notes` and `agents_taken` say."""
     for note in agent_notes(selected, agents):
         status.notice(note)
+
     for text in agents_taken(agents):
         status.remark(f"the agent is asked {text}")
 
@@ -297,6 +298,7 @@ async def _closed(plugin: Any, notice: Callable[[str], None] | None) -> None:
     """Errors at the very end do not affect answers and scores."""
     with Caught() as caught:
         await plugin.aclose()
+
     if isinstance(caught.error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
         raise caught.error
     if caught.error is not None and notice is not None:

@@ -391,6 +391,7 @@ async def _ask(
     except TrialFault as fault:
         with suppress(TrialFault):  # an invalid or absurd reply is left out
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
+
         raise
 
     seconds = monotonic() - started - (meter.waited - waited)
@@ -505,6 +506,7 @@ class Sessions(msgspec.Struct):
         stack = AsyncExitStack()
         for context in contexts:
             stack.push_async_exit(context)
+
         await stack.__aexit__(*details)
 
     async def for_turn(self, number: int) -> Session:

@@ -155,6 +155,7 @@ def in_parallel_lists(
     if known or agent == ANYONE:
         note = f"conversations: the list '{text}', '{speaker}' says who speaks"
         return with_rows(rows, chats, note)
+
     return None
 
 
@@ -183,6 +184,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     if converted:
         rows = msgspec.structs.replace(rows, rows=alike)
         note += f"; in {plural(converted, 'row')} other columns of such names"
+
     filled = []
     for _, row in rows.rows:
         filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
@@ -212,6 +214,7 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
         if exchanges and sides == {"assistant"}:
             unasked += 1  # it does not answer the question of the row before
             continue
+
         for side in ("user", "assistant"):
             if side in sides or (exchanges and sides):
                 said.append((number, beside, {"role": side, "content": row.get(spoken[side])}))

@@ -66,6 +66,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
         keys = rows_keys([row for _, row in islice(rows.rows, LOOKED_AT)])
         if keys is not None and not with_role(columns, "answer"):
             speaker, text = keys.speaker, keys.texts[0]
+
     if text is None:
         return None
     if speaker is None:
@@ -101,6 +102,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
     if column is not None and not {"conversation", "id"} & roles_of(column):
         chats = [(number, {"conversation_id": row.get(column), **row}) for number, row in chats]
         chats = [(number, without(row, (column,))) for number, row in chats]
+
     may_be_of_persons = named is None or named in with_role(columns, "conversation")
     note += put_in_order(moved, when)
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
@@ -215,6 +217,7 @@ def runs_of_turns(
             runs += 1
         elif not goes_on:
             return None
+
         last = at
         places.append(runs)
 
@@ -316,6 +319,7 @@ def _place(value: object, path: str) -> float:
     if seconds is None and "turn" in roles_of(path):
         with suppress(ValueError):
             return float(str(value))
+
     if seconds is None:
         return math.nan
     return seconds
@@ -383,6 +387,7 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
     if speaker is None and text is not None:
         objects = (p for p in columns if columns[p].objects and words_of(p)[-1:] != ("body",))
         speaker = next((p for p in objects if "." not in p and ends_in(p, SPEAKERS)), None)
+
     numbered = (path for path in columns if words_of(path) in _NUMBERED_SPEAKERS)
     if speaker is None and text is not None:
         speaker = next((p for p in numbered if len(columns[p].values) <= FEW_SPEAKERS), None)

@@ -99,6 +99,7 @@ def _below_headings(text: str) -> list[Mapping[str, str]]:
         heading[2].rstrip("* ").endswith(_ASKS) for heading in asked
     ):
         return []
+
     rows: list[Mapping[str, str]] = []
     for heading in asked:
         after = _HEADING.search(text, heading.end())

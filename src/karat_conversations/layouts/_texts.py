@@ -145,6 +145,7 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
         head = len(found[0][0]["content"])
         if head > _HEAD * len(text) or len(found[0]) < _FEWEST_AFTER_HEAD:
             return []  # text that quotes speakers
+
     if agent is not None:
         return found
     if not found and (first := _IN_LINES.match(text)) is not None and side_of(first[1]):

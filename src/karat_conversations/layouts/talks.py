@@ -221,6 +221,7 @@ def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, w
         if found is None and not asks(columns):
             found = _in_cells(rows, columns, agent, whole)
             found = found or in_shaped_lists(rows, columns, agent)
+
         found = found or in_rows(rows, columns, agent)
         if found is None and whole and agent is None:
             found = in_columns_of_sides(rows, columns)

@@ -142,6 +142,7 @@ def undecided(
         answers = [reading.one("answer") or "" for reading in result.readings]
         judging = _grades_in(columns, answers)
         return BadOption("--map", "".join([_readings(path, result, columns, mapped), *judging]))
+
     numbers = {}
     for name in _unnamed_numbers(result, columns):
         numbers[f"score.{name}"] = name
@@ -188,6 +189,7 @@ def _readings(
         if pattern is not None:
             targets["answer"] = pattern
             answers = ()
+
         pairs = [*targets.items()]
         pairs += [("answer", path) for path in answers[1:]]
         options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
@@ -220,6 +222,7 @@ def no_results(
         if on_one_scale(columns, unnamed):
             together = [f"--map {quote(f'score={name}')}" for name in unnamed]
             say += f"\n  and if each is the score of another system:\n  {' '.join(together)}"
+
         items = numbered_alike(unnamed)
         if items:
             say += f"\n  {listed(items)} may be items: then give the file with a row an item"

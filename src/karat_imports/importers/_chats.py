@@ -55,6 +55,7 @@ def spoken(content: object) -> str | None:
         # Telegram's: a text in pieces
         pieces = [part if isinstance(part, str) else Json(part).text("text") for part in parts]
         return "".join(filter(None, pieces)) or None
+
     for part in parts:
         row = Json(part)
         if isinstance(part, str):

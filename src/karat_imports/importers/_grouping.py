@@ -127,6 +127,7 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
     if by.pause is not None and not splits:
         why = "no gap is that long" if parts else "no column holds the times of messages"
         found.notes.append(f"pause={by.pause:g} splits no conversation: {why}")
+
     return found
 
 

@@ -151,6 +151,7 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         if len(worded) != 1:
             missing = "--set text=COLUMN must name the column with what is said"
             raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
+
         text = (worded[0],)
 
     return _spoken(rows, speaking.speaker, text, speaking.agent, path)
@@ -176,6 +177,7 @@ def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
         if is_empty(asks):
             unasked += 1
             continue
+
         found.add(number, {**beside, "messages": [{"role": "user", "content": str(asks)}]})
         for name in agents:
             answer = cell(row, name)
@@ -206,6 +208,7 @@ def _spoken(
             message = f"nobody in '{speaker}' is called '{unknown[0]}'"
             there_are = shown_with_counts(names)
             raise BadOption("--set agent", f"{path}: {message}; there are {there_are}")
+
         sides = {}
         for n in names:
             sides[n] = "assistant" if n.strip().lower() in answering else "user"
@@ -224,6 +227,7 @@ def _spoken(
         if who not in sides:
             others[who] += 1
             continue
+
         beside = without(row, (speaker, *text))
         if is_empty(said):
             silent.append(beside)
@@ -237,6 +241,7 @@ def _spoken(
         found.notes.append(
             f"not read: {plural(sum(others.values()), 'row')} of {shown_with_counts(others)}"
         )
+
     return Said(found, tuple(agent) if agent else None, False)
 
 
@@ -305,6 +310,7 @@ def joined(said: Said) -> Rows:
         elif name:
             shared.pop(named or "", None)
             shared["conversation_id"] = name
+
         messages: list[Message] = []
         for _, row in group:
             messages += row["messages"]

@@ -349,6 +349,7 @@ class Trials:
             used = self._used - {*self.conditions}
             several = condition_columns(self._table, ids, used=used)
             self.conditions = tuple(name for name in self.conditions if name in several)
+
         self.conditions += found
         self._used |= {*found}
 
@@ -367,6 +368,7 @@ class Trials:
         if several and self._tells([*ids, *self.conditions], asked):
             texts.remove(asked)
             self._findings.note(f"one '{ids[0]}' has several '{asked}', of which the first counts")
+
         return texts
 
     @property
@@ -593,6 +595,7 @@ class Trials:
         if columns.get("condition") == _SYSTEM:
             further = condition_columns(table, [_SYSTEM, *ids], used=used)
             return ids, (_SYSTEM, *further), may_repeat
+
         first: tuple[str, ...] = ()
         if "condition" in self._named:
             first = (columns["condition"],)

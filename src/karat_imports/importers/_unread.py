@@ -47,6 +47,7 @@ def not_read(
         if path not in used and is_score_name(path) and only_counts(column):
             option = f"--map {quote(f'score.{path}={path}')}"
             yield f"'{path}' holds counts: no score; if it is one, {option}"
+
         if path not in used and compares([path]) and column.texts:
             in_words.add(path)
             yield f"not taken, as it compares the answers of a row: '{path}' ({some_of(words)})"

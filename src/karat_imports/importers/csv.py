@@ -245,6 +245,7 @@ class Csv:
                 findings.note(text)
 
             chosen |= table.columns
+
         items = not systems and self._are_items(rows, chosen)
         table = self._identified(rows, table, chosen, findings, items=items, systems=bool(systems))
         if self._options.unnamed == "conditions":
@@ -587,6 +588,7 @@ def _of_systems_named(
     found = tuple(columns_like(patterns, columns))
     for column in found:
         _check_map(path, {"answer": column}, columns)
+
     return found
 
 
@@ -792,10 +794,12 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     if other is not None and not named and other not in message:
         none = f"no column is an agent's answer by its name, and rows say {other}"
         message = f"{none}: give the file with a row an answer. Else {message}"
+
     dataset = None if options.map else golden_alone(columns)
     if dataset is not None:
         read = f"`karat check {quote(str(path))}` reads it as a dataset"
         message = f"{path} {dataset}: {read}. Else {message}"
+
     for number, text, values in coded(first, columns):
         if number not in options.map.values():
             lower = f"--set {quote(f'lower_is_better=[{number}]')}"

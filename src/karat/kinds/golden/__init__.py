@@ -253,13 +253,16 @@ class Golden(Kind):
             listed = some_of([f"'{name}'" for name in error.parts if name in held])
             without = f"no questions, it seems, in {listed}"
             message += f"\n  {without}"
+
         if held and not datasets and not unclear:
             message = some_of([f"'{name}' {what}" for name, what in held.items()], most=2)
             raise BadDataset(shown(path), [Fault(place="file", message=message)]) from error
+
         if held and len(datasets) == 1 and not unclear:
             ((name, dataset),) = datasets.items()
             note = f"the {setting} '{name}' is read; {without}"
             return msgspec.structs.replace(dataset, warnings=(note, *dataset.warnings))
+
         if held and not datasets and len(unclear) == 1:
             ((name, left_open),) = unclear.items()
             raise _with_setting(left_open, f"{setting}: {in_yaml(name)}", without) from error

@@ -54,11 +54,13 @@ def undecided_fault(
             lines[-1] += "  # golden: the last reply"
         elif names_documents(golden):
             lines[-1] += "  # documents to retrieve: no answer is equal to their names"
+
         choices = reading.roles.get("choices", ())
         if golden is not None and choices:
             lines[-1] += f"  # with the choices in '{choices[0]}'"
             if len(choices) > 1:
                 lines[-1] += f" to '{choices[-1]}'"
+
         lines += [f"     {setting}" for setting in settings]
 
     for path, column in columns.items():
@@ -123,11 +125,13 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
         if all(columns[path].filled < columns[path].rows for path in golden):
             lacking = "skip: unreadable  # where all of these columns are empty"
         golden = ()  # an object, which may lack a part
+
     if golden and columns[golden[0]].lists and not cells.means_any(golden[0]):
         if columns[golden[0]].texts:  # one text in other rows: each is right alone
             lines.append("several: any  # or `all`, if each entry of a list must be there")
         else:
             lines.append("several: all  # or `any`, if one entry of the list is enough")
+
     others = reading.roles.get("distractor", ())
     if others and golden:
         lines.append(f"choices: left_out  # or without: '{others[0]}' are choices in the question")

@@ -156,6 +156,7 @@ def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str |
     if _are_qrels(filled):
         held = "says which documents are relevant to a question (qrels): give the questions' file"
         return held + all_the_same(columns)
+
     for known in (answers_to_judge(filled), answers_alone(filled), results(filled)):
         if known is not None:
             return known + all_the_same(columns)
@@ -357,6 +358,7 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
         if counted and (unnamed or "id" in roles_of(path)) and not _has_words(column):
             numbered = True
             continue
+
         few = column.repeats or column.is_constant or column.is_numeric or column.lists > 0
         classes = column.repeats and column.mean_length <= _LONGEST_CLASS
         worded = _has_words(column) and not classes

@@ -302,6 +302,7 @@ class RowReader:
             )
         elif unnamed and other is not None:
             held = other.message
+
         if held is not None:
             self.faults.append(Fault(place="file", message=held))
             return
@@ -366,6 +367,7 @@ class RowReader:
         if places and right and not names_documents(right[0]):
             rules = roles["criterion"]
             roles["criterion"] = tuple(path for path in rules if path not in places)
+
         if len(self._parts) > 1 and "golden" in roles:
             roles["golden"] = self._parts
         return Reading(roles=roles, unused=reading.unused)

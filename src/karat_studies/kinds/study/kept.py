@@ -190,6 +190,7 @@ def load_reducer(
     freeze_own_objects()
     with Caught() as caught:
         spec.loader.exec_module(module)
+
     if (cause := _cause(caught)) is not None:
         raise BadPlugin(name, f"{file} cannot be imported: {cause}") from caught.error
     function = getattr(module, name.partition(":")[2], None)
@@ -217,6 +218,7 @@ class _Checked:
         """Raises BadOption where the function fails."""
         with Caught() as caught:
             result = self._function({name: list(values) for name, values in columns.items()})
+
         if (cause := _cause(caught)) is not None:
             raise BadOption("reducer", f"{self._name} failed: {cause}") from caught.error
         good = isinstance(result, Mapping) and all(

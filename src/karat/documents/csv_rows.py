@@ -39,7 +39,8 @@ def delimiter_of(header: str) -> str:
     """What parts the columns of the header: tabs, or more semicolons than commas, else commas; bars
     if there is nothing else. A line `sep=;` tells Excel.
     """
-    if re.fullmatch(r"sep=[,;\t|]", told := header.strip("\r\n")):
+    told = header.strip("\r\n")
+    if re.fullmatch(r"sep=[,;\t|]", told):
         return told[-1]
     unquoted = re.sub(r'"[^"]*"', "", header).strip()
     commas = unquoted.count(",")
@@ -47,7 +48,9 @@ def delimiter_of(header: str) -> str:
         return "\t"
     if unquoted.count(";") > commas:
         return ";"
-    return "|" if "|" in unquoted and not commas else ","
+    if "|" in unquoted and not commas:
+        return "|"
+    return ","
 
 
 class CsvCells:
@@ -194,12 +197,10 @@ class CsvRows:
         if not self._lines:
             return
         for numbers, table in self._cells:
-            there = slice(
-                bisect_left(numbers, self._lines.start),
-                bisect_left(numbers, self._lines.stop),
-            )
-            lines = numbers[there]
-            rows = table[there]
+            start = bisect_left(numbers, self._lines.start)
+            stop = bisect_left(numbers, self._lines.stop)
+            lines = numbers[start:stop]
+            rows = table[start:stop]
             if not self._unfit.isdisjoint(lines):
                 fit = [line not in self._unfit for line in lines]
                 lines = [*compress(lines, fit)]
@@ -421,7 +422,8 @@ _MEASURED = re.compile(r"-?\d+[.]\d{6,}|\d{4}-\d\d-\d\d[ T](?!00:00:00)\d\d:\d\d
 def numbered_header(rows: Rows, line: int, width: int) -> list[str]:
     """The names of the columns of a table whose first line is a row, which is noted."""
     header = [f"{NO_NAME}{place}" for place in range(1, width + 1)]
-    rows.notes.append(f"line {line} is a row: columns are called {', '.join(header[:3])}")
+    shown = ", ".join(header[:3])
+    rows.notes.append(f"line {line} is a row: columns are called {shown}")
     return header
 
 
@@ -434,7 +436,8 @@ def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
     for place, cell in enumerate(cells):
         text = cell.strip()
         under = following[place].strip() if place < len(following) else ""
-        if _QUESTION.fullmatch(text) and _QUESTION.fullmatch(under) and text != under:
+        both_ask = _QUESTION.fullmatch(text) and _QUESTION.fullmatch(under)
+        if both_ask and text != under:
             return True
         measured = measured or _MEASURED.fullmatch(text) is not None
         if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
@@ -453,81 +456,93 @@ def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:
 
 
 def titles(lines: Iterable[Sequence[object]]) -> list[Sequence[object]]:
-    """The first lines of a table that hold one text at most, such as its title or a comment, or one
-    with what it is of, above its header.
-    None if all of the first ones do.
+    """The lines above the header of a table: those with one text at most, such as a title or a
+    comment, with a label and its value, or with names of groups of columns. Empty if no header
+    follows the first lines.
     """
     found: list[Sequence[object]] = []
     for cells, following in pairwise([*islice(lines, _MOST_TITLES + 1), ()]):
-        filled = []
-        for cell in cells:
-            if cell is not None and cell != "":
-                filled.append(cell)
+        above = texts_of(cells)
+        below = texts_of(following)
+        filled = [*filter(None, above)]
+        first = above[0]
+        if first.startswith("#"):
+            sentence = first.startswith("# ") and len(above) != len(below)
+            of_header = [*map(str.strip, above[1:])] == below[1:]
+            is_title = len(filled) == 1 or of_header or sentence
+        else:
+            is_title = False
 
-        under = [*map(str, following[1:])]
-        of_header = [str(cell).strip() for cell in cells[1:]] == under
-        marked = str(cells[0]).startswith("#")
-        sentence = str(cells[0]).startswith("# ") and len(cells) != len(following)
-        comment = marked and (len(filled) == 1 or of_header or sentence)
-        is_title = len(cells) > 2 and len(filled) < 2
-        # `Reviewer:` and a name
-        pair = len(cells) > 3 and len(filled) == 2 and str(filled[0]).rstrip().endswith((":", "："))
-        below = [cell for cell in map(str, following) if cell.strip() and meanings(cell)]
-        named = [cell for cell in map(str, filled) if meanings(cell)]
-        of_groups = len(filled) < len(cells) and 2 * len(below) > len(cells)  # of columns
-        of_groups = of_groups and len(below) > len(named)
-        if of_groups:
-            above = ["" if cell is None else str(cell) for cell in cells]
-            if grouped_header(above, [*map(str, following)]):
+        if len(cells) > 2 and len(filled) < 2:
+            is_title = True
+        if len(cells) > 3 and len(filled) == 2:  # `Reviewer:` and a name
+            is_title = is_title or filled[0].rstrip().endswith((":", "："))
+
+        named = len([*filter(meanings, filled)])
+        named_below = len([*filter(meanings, below)])
+        of_groups = len(filled) < len(cells) < 2 * named_below
+        if of_groups and named_below > named:
+            if grouped_header(above, below):
                 return found  # they are needed: columns of several groups have the same name
+            is_title = True
 
-        if not (comment or is_title or pair or of_groups):
+        if not is_title:
             return found
-
         found.append(cells)
 
     return []
 
 
+def texts_of(cells: Iterable[object]) -> list[str]:
+    """Cells of a header or of a line above it as texts; an empty one is an empty text."""
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
 def above_the_header(lines: Iterable[Sequence[object]]) -> list[str]:
     """A note on what titles say; empty: there are none."""
-    texts = []
+    texts: list[str] = []
     for cells in lines:
-        for cell in cells:
-            if cell:
-                texts.append(str(cell))
+        texts += filter(None, texts_of(cells))
 
     if not texts:
         return []
-
     return [f"left out above the header: {some_of(texts)}"]
 
 
 def grouped_header(above: Sequence[str], below: Sequence[str]) -> list[str]:
-    """The names of the columns of a table whose first line groups them and whose second repeats
-    names in each group: `GPT` over `Answer` and `Score`, `Claude` over the same. Empty: it is none.
+    """The names of columns under a header of two lines, of which the first names groups and the
+    second repeats names in each group: `GPT` over `Answer` and `Score`, `Claude` over the same.
+    Empty: the lines are no such header.
     """
     if len(above) != len(below) or len(above) < 3:
         return []
-    names, group = [], ""
-    for top, name in zip(map(str.strip, above), map(str.strip, below), strict=True):
-        group = top or group
-        names.append(f"{group} {name}".strip())
-        if not (name or top) or len(name) > _LONGEST_NAME or _DIGITS.search(name):
+    tops = [*map(str.strip, above)]
+    names = [*map(str.strip, below)]
+    whole = []
+    group = ""
+    for top, name in zip(tops, names, strict=True):
+        if not (name or top):
             return []
+        if len(name) > _LONGEST_NAME or _DIGITS.search(name):
+            return []
+        group = top or group
+        whole.append(f"{group} {name}".strip())
 
-    under = [*filter(None, map(str.strip, below))]
-    repeated = len({*under}) < len(under)
-    grouped = 1 < len([top for top in above if top.strip()]) < len(above)
-    return names if repeated and grouped and len({*names}) == len(names) else []
+    named = [*filter(None, names)]
+    is_repeated = len({*named}) < len(named)
+    is_grouped = 1 < len([*filter(None, tops)]) < len(tops)
+    is_different = len({*whole}) == len(whole)
+    if is_repeated and is_grouped and is_different:
+        return whole
+    return []
 
 
 _LONGEST_NAME = 40  # characters
 
 
 def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:
-    """The names of the columns, else their numbers; a name that stands again gets one, too, and is
-    noted.
+    """The names of the columns. A column without a name gets its number, and so does one whose name
+    another has already, which is noted.
     """
     header: list[str] = []
     for place, cell in enumerate(cells, start=1):
@@ -544,7 +559,7 @@ def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:
 
 
 def _encoding(rows: Rows, data: bytes) -> str:
-    """That of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
+    """The encoding of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
     try:
         data.decode("utf-8-sig")
     except UnicodeDecodeError:

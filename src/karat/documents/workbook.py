@@ -20,6 +20,7 @@ from karat.documents.csv_rows import (
     grouped_header,
     header_names,
     numbered_header,
+    texts_of,
     titles,
 )
 from karat.documents.names import roles_of, with_role
@@ -42,7 +43,7 @@ _FIRST = 100  # rows among which a sheet has its header
 _ERRORS = frozenset(
     {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"}
 )
-_RIGHT = frozenset({"golden", "answer", "criterion"})
+_OF_ANSWERS = frozenset({"golden", "answer", "criterion"})
 _DAMAGED = (
     ArithmeticError,
     AttributeError,
@@ -96,10 +97,13 @@ def read_workbook(
                 if any(name.endswith(".iwa") for name in archive.namelist()):
                     raise _bad(path, "file", "is an Apple Numbers document: export it as CSV")
 
-            if (wrong := unpacks_too_large(size, len(data))) is not None:
+            wrong = unpacks_too_large(size, len(data))
+            if wrong is not None:
                 raise _bad(path, "file", wrong)
             every = sheet == _ALL
-            alike = _alike(data, asked=not every, results=results) if sheet is None or every else []
+            alike: list[str] = []
+            if sheet is None or every:
+                alike = _alike(data, asked=not every, results=results)
             if alike:
                 _read_together(rows, path, data, alike, results=results, every=every)
             else:
@@ -126,9 +130,9 @@ def read_workbook(
 
 
 def _alike(data: bytes, *, asked: bool, results: bool) -> list[str]:
-    """The sheets that have one header, or one question and something that is right, if they are no
-    `results`. `asked`: all of them, and it is one header with a question. None: there is one sheet,
-    or they differ or are parts of one dataset.
+    """The sheets with the same header; if they are no `results`, also those with the same question
+    and the same columns of what is right. `asked`: only if all sheets have one header with a
+    question. Empty: there is one sheet, or they differ or are splits of one dataset.
     """
     with _opened(data, values=True) as workbook:
         headers = _headers(workbook.worksheets)
@@ -138,7 +142,7 @@ def _alike(data: bytes, *, asked: bool, results: bool) -> list[str]:
         questions = with_role(header, "question")[:1]
         forms[title] = header
         if questions and not asked and not results:
-            forms[title] = [*questions, *sorted(roles_of(*header) & _RIGHT)]
+            forms[title] = [*questions, *sorted(roles_of(*header) & _OF_ANSWERS)]
 
     alike: list[str] = []
     for form in forms.values():
@@ -146,11 +150,13 @@ def _alike(data: bytes, *, asked: bool, results: bool) -> list[str]:
         if len(same) > max(1, len(alike)):
             alike = same
 
-    if {title.casefold() for title in headers} & SPLITS or not alike:
+    if not alike or not SPLITS.isdisjoint(map(str.casefold, headers)):
         return []
-    if asked and (len(alike) < len(headers) or not with_role(headers[alike[0]], "question")):
-        return []
-    return alike
+    if not asked:
+        return alike
+    if len(alike) == len(headers) and with_role(headers[alike[0]], "question"):
+        return alike
+    return []
 
 
 def _read_together(
@@ -162,8 +168,8 @@ def _read_together(
     results: bool,
     every: bool,
 ) -> None:
-    """Adds the rows of several sheets, each with the name of its own: as its condition if a
-    question of results is in two, or the user wants `every` sheet of results.
+    """Adds the rows of several sheets, each row with the name of its sheet: as its condition if two
+    sheets of results ask the same question, or the user wants `every` sheet of results.
     """
     assert isinstance(rows.rows, list)
     before = 0
@@ -175,18 +181,20 @@ def _read_together(
         before = _read_sheet(rows, path, data, title, before=before)
         for _, row in rows.rows[start:]:
             sheets.append(title)
-            for question in [row[name] for name in with_role(row, "question")[:1]]:
+            for name in with_role(row, "question")[:1]:
+                question = row[name]
                 if question is not None and asked.setdefault(question, title) != title:
                     repeated = True
 
     if repeated and not results and not every:
         raise _must_name(path, titles)
-    conditions = repeated and results and all("condition" not in row for _, row in rows.rows)
-    name = "condition" if conditions else "sheet"
-    rows.rows[:] = [
-        (number, {name: title, **row})
-        for title, (number, row) in zip(sheets, rows.rows, strict=True)
-    ]
+    name = "sheet"
+    if repeated and results and all("condition" not in row for _, row in rows.rows):
+        name = "condition"
+    for place, title in enumerate(sheets):
+        number, row = rows.rows[place]
+        rows.rows[place] = number, {name: title, **row}
+
     rows.notes.append(f"rows: the sheets {_listed(titles)}, named in the column '{name}'")
 
 
@@ -207,8 +215,8 @@ def _must_name(path: Path, titles: Collection[str]) -> BadDataset:
 
 
 def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, before: int = 0) -> int:
-    """Adds the rows of a sheet; None: the only one. `before`: rows of other sheets. Returns how
-    many these are with those of this one.
+    """Adds the rows of a sheet; None: the only one. Returns how many rows have been read. `before`:
+    how many other sheets have.
     """
     header: list[str] | None = None
     has_empty = False
@@ -221,17 +229,17 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
 
         lines = _numbered(path, worksheet)
         first = [*islice(lines, _FIRST)]
-        above = titles(_of_one_width(cells for _, cells in first))
-        rows.notes += above_the_header(above)
-        first = first[len(above) :]
+        left_out = titles(_of_one_width(cells for _, cells in first))
+        rows.notes += above_the_header(left_out)
+        first = first[len(left_out) :]
         asking = _beside_another(rows, [cells for _, cells in first])
         table = [cells[asking] for _, cells in first]
         filled = [cells for cells in table if not all(map(is_empty, cells))]
-        grouping = []
-        for both in _of_one_width(filled[:2]):
-            grouping.append(["" if cell is None else str(cell) for cell in both])
+        groups: list[str] = []
+        if len(filled) > 1:
+            above, below = _of_one_width(filled[:2])
+            groups = grouped_header(texts_of(above), texts_of(below))
 
-        groups = grouped_header(*grouping) if len(grouping) > 1 else []
         for number, every_cell in chain(first, lines):
             cells = every_cell[asking]
             if all(map(is_empty, cells)) or (groups and cells in filled[:2]):
@@ -239,7 +247,7 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
                 continue
 
             if header is None:
-                names = ["" if cell is None else str(cell) for cell in cells]
+                names = texts_of(cells)
                 if not are_data(names, ()):
                     header = header_names(rows, names)
                     continue
@@ -247,9 +255,9 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
                 header = numbered_header(rows, number, len(names))
 
             _add(rows, before + number, header, cells)
-            has_empty = has_empty or any(
-                name and cell is None for name, cell in zip_longest(header, cells)
-            )
+            for name, cell in zip_longest(header, cells):
+                if name and cell is None:
+                    has_empty = True
 
     if header is not None and has_empty:
         _find_formulas(rows, path, data, sheet, header, before, asking)
@@ -257,42 +265,39 @@ def _read_sheet(rows: Rows, path: Path, data: bytes, sheet: str | None, *, befor
 
 
 def _beside_another(rows: Rows, lines: Sequence[_Cells]) -> slice:
-    """The columns of the table with the questions, if another is beside it that goes on where it
-    ends, with an empty column between them; else all.
+    """The columns of the table with the questions, if a longer table is beside it, with an empty
+    column between them; else all columns.
     """
     whole = slice(None)
     table = [cells for cells in lines if not all(map(is_empty, cells))]
     tables: list[list[int]] = [[]]
     for place, column in enumerate(zip(*_of_one_width(table), strict=True)):
-        if any(not is_empty(cell) for cell in column):
+        if not all(map(is_empty, column)):
             tables[-1].append(place)
         elif tables[-1]:
             tables.append([])
 
     asking: list[slice] = []
-    others: list[slice] = []
-    for places in filter(None, tables):
+    asked: list[str] = []
+    beside: list[str] = []
+    parts = [*filter(None, tables)]
+    for places in parts:
         part = slice(places[0], places[-1] + 1)
         names = [str(cell) for cell in table[0][part] if not is_empty(cell)]
-        asks = with_role(names, "question") and len(names) > 1
-        (asking if asks else others).append(part)
+        if len(names) > 1 and with_role(names, "question"):
+            asking.append(part)
+            asked += names
+        else:
+            beside += names
 
-    if len(asking) != 1 or not others:
+    if len(asking) != 1 or len(parts) < 2:
         return whole
-    names = [str(cell) for cell in table[0][asking[0]]]
-    beside = []
-    for part in others:
-        beside += [str(cell) for cell in table[0][part] if not is_empty(cell)]
-
-    goes_on = False
-    for cells in table:
-        ended = all(map(is_empty, cells[asking[0]]))
-        goes_on = goes_on or ended
-
-    if not goes_on or (roles_of(*beside) & _RIGHT and not roles_of(*names) & _RIGHT):
+    goes_on = any(all(map(is_empty, cells[asking[0]])) for cells in table)
+    answers_are_beside = roles_of(*beside) & _OF_ANSWERS and not roles_of(*asked) & _OF_ANSWERS
+    if not goes_on or answers_are_beside:
         return whole
     rows.notes.append(
-        f"two tables side by side: {_listed(names)} are read, and not {_listed(beside)}"
+        f"two tables side by side: {_listed(asked)} are read, and not {_listed(beside)}"
     )
     return asking[0]
 
@@ -347,15 +352,11 @@ def _sheet(
 
 def _note_others(rows: Rows, worksheet: ReadOnlyWorksheet) -> None:
     """Notes which sheets with something in them are not read."""
-    titles = _headers(worksheet.parent.worksheets)
-    others = []
-    for title in titles:
-        if title != worksheet.title:
-            others.append(f"'{title}'")
-
+    others = _headers(worksheet.parent.worksheets)
+    others.pop(worksheet.title, None)
     if others:
         read = f"rows: the sheet '{worksheet.title}'"
-        rows.notes.append(f"{read}; not read: {some_of(others)}")
+        rows.notes.append(f"{read}; not read: {_listed(others)}")
 
 
 def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
@@ -365,31 +366,24 @@ def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:
         sheet.reset_dimensions()
         rows = islice(sheet.iter_rows(values_only=True, max_col=_MOST_COLUMNS), _FIRST)
         first = [*rows]
-        filled = []
-        for cells in first[len(titles(_of_one_width(first))) :]:
+        left_out = titles(_of_one_width(first))
+        for cells in first[len(left_out) :]:
             if any(cells):
-                filled.append(cells)
-
-        header = next(iter(filled), None)
-        if header is not None:
-            headers[sheet.title] = [str(cell).strip() for cell in header if cell is not None]
+                headers[sheet.title] = [str(cell).strip() for cell in cells if cell is not None]
+                break
 
     return headers
 
 
 def _likely(headers: Mapping[str, Sequence[str]]) -> list[str]:
     """The only sheet that names a question, if it names an answer, too; else all."""
-    asking = []
-    for title, names in headers.items():
-        if with_role(names, "question"):
-            asking.append(title)
-
-    if len(asking) == 1:
-        roles = roles_of(*headers[asking[0]])
-        if roles & {"golden", "answer"}:
-            return asking
-
-    return [*headers]
+    asking = [title for title, names in headers.items() if with_role(names, "question")]
+    if len(asking) != 1:
+        return [*headers]
+    roles = roles_of(*headers[asking[0]])
+    if not roles & {"golden", "answer"}:
+        return [*headers]
+    return asking
 
 
 def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cells]]:
@@ -437,8 +431,8 @@ def _add(rows: Rows, number: int, header: Sequence[str], cells: _Cells) -> None:
 
 
 def _plain(cell: object) -> object:
-    if isinstance(cell, datetime):
-        return (cell.date() if cell.time() == time() else cell).isoformat()
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date().isoformat()
     if isinstance(cell, (date, time)):
         return cell.isoformat()
     if cell is None or isinstance(cell, (str, bool, int, float)):
@@ -466,15 +460,10 @@ def _find_formulas(
             _numbered(path, formulas),
             strict=True,
         ):
-            cell = zip(
-                header, cells[asking], written[asking], strict=False
-            )  # a row may be shorter than the header
-            name = next(
-                (name for name, value, formula in cell if value is None and formula is not None),
-                None,
-            )
-            if name is not None:
-                unknown[before + number] = name
+            # a row may be shorter than the header
+            for name, value, formula in zip(header, cells[asking], written[asking], strict=False):
+                if value is None and formula is not None:
+                    unknown.setdefault(before + number, name)
 
     rows.rows = [(number, row) for number, row in rows.rows if number not in unknown]
     rows.count = len(rows.rows)

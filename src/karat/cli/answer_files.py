@@ -26,7 +26,7 @@ from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.documents.answers import condition_columns, sample_columns, usual_id, whole_id
 from karat.documents.batches import Table
-from karat.documents.columns import LOOKED_AT, Column, Row, columns_of, leaves
+from karat.documents.columns import LOOKED_AT, Columns, Row, columns_of, leaves
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
@@ -493,7 +493,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     return type(answers)(**vars(answers) | chosen)
 
 
-def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> str:
+def _choices(file: Path, columns: Columns, result: Undecided) -> str:
     """The readings to choose from, as options; what is to be said, if there are none."""
     lines = []
     for reading in result.readings:
@@ -524,7 +524,7 @@ def _choices(file: Path, columns: Mapping[str, Column], result: Undecided) -> st
     )
 
 
-def refuse_dataset(file: Path, columns: Mapping[str, Column]) -> None:
+def refuse_dataset(file: Path, columns: Columns) -> None:
     """Raises BadOption for a file of questions and golden answers, with what reads it."""
     dataset = golden_alone(columns)
     if dataset is None:
@@ -538,7 +538,7 @@ def refuse_dataset(file: Path, columns: Mapping[str, Column]) -> None:
     )
 
 
-def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
+def _refuse_folded(rows: _FileRows, columns: Columns) -> None:
     """Raises BadDataset if rows hold several answers, or one inside of a cell: a run of answers as
     they lie in the file would score other texts than those.
     """
@@ -569,7 +569,7 @@ def _refuse_folded(rows: _FileRows, columns: Mapping[str, Column]) -> None:
 
 
 def _assigned(
-    file: Path, columns: Mapping[str, Column], named: dict[Role, tuple[str, ...]]
+    file: Path, columns: Columns, named: dict[Role, tuple[str, ...]]
 ) -> Reading | Undecided:
     """The roles of the columns; a choice that was offered and is followed is decided, also if it
     names no question.
@@ -583,7 +583,7 @@ def _assigned(
     return result
 
 
-def _own_scores(file: Path, columns: Mapping[str, Column]) -> str:
+def _own_scores(file: Path, columns: Columns) -> str:
     """The end of a sentence that says what reads the scores of a file, if it has some."""
     scores = score_columns(columns)
     if not scores:

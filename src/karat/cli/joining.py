@@ -11,7 +11,7 @@ import msgspec
 
 from karat import kinds
 from karat.documents.answers import key_of
-from karat.documents.columns import Column, Row, cell, columns_of
+from karat.documents.columns import Columns, Row, cell, columns_of
 from karat.documents.names import roles_of
 from karat.documents.roles import Reading, Undecided, assign
 from karat.errors import BadOption
@@ -147,7 +147,7 @@ def _check_questions(
     file: Path,
     join: Join,
     rows: Sequence[Row],
-    columns: Mapping[str, Column],
+    columns: Columns,
     known: Mapping[str, Sample],
 ) -> None:
     """Raises BadOption if the rows' own questions, or ids that count, contradict the join."""

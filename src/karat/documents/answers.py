@@ -15,7 +15,7 @@ from operator import itemgetter
 import msgspec
 
 from karat.documents.batches import Batch, Table
-from karat.documents.columns import MISSING, Column, Row, cell, is_empty
+from karat.documents.columns import MISSING, Columns, Row, cell, is_empty
 from karat.documents.names import (
     Role,
     last_part,
@@ -200,7 +200,7 @@ def says_no_error(text: str) -> bool:
     return said in _NO_ERROR or _DISTANCE.fullmatch(said) is not None
 
 
-def failing_status(columns: Mapping[str, Column]) -> str | None:
+def failing_status(columns: Columns) -> str | None:
     """The column that says of each row how its run ended, where some did not end as they should:
     in an error, a timeout, blocked. None: there is none.
     """

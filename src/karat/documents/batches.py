@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain, islice, repeat
 from typing import Any, Protocol, runtime_checkable
 
-from karat.documents.columns import Row, cell
+from karat.documents.columns import NumberedRow, Row, cell
 from karat.formats import text_of
 
 FEW = 64  # rows of any format that are read together
@@ -94,7 +94,7 @@ class Batched(Protocol):
 class Table:
     """The rows of a file in batches, read anew each time."""
 
-    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+    def __init__(self, rows: Iterable[NumberedRow]) -> None:
         self._rows = rows
 
     @property

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from karat.documents.cells import holds_texts
-from karat.documents.columns import Column, outermost
+from karat.documents.columns import Columns, outermost
 from karat.documents.emptiness import unanswerable_values
 from karat.documents.names import (
     ADDED,
@@ -107,7 +107,7 @@ class Candidates:
 
     def __init__(
         self,
-        columns: Mapping[str, Column],
+        columns: Columns,
         door: Door,
         file: str,
         named: Taken,

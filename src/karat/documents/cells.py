@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.documents.columns import Column, Row, cell, is_empty
+from karat.documents.columns import Columns, Row, cell, is_empty
 from karat.documents.names import (
     any_speaker_and_text,
     ends_with_reply,
@@ -503,7 +503,7 @@ def _chosen(given: Options, places: Sequence[int]) -> Golden:
     return Golden(label, tuple(accepted))
 
 
-def aliases_beside(golden: str, columns: Mapping[str, Column]) -> str | None:
+def aliases_beside(golden: str, columns: Columns) -> str | None:
     """The column whose lists are further right answers beside a column of texts; None: none is."""
     if golden not in columns or columns[golden].lists or columns[golden].objects:
         return None

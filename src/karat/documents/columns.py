@@ -20,6 +20,8 @@ from karat.documents.names import (
 )
 
 Row = Mapping[str, Any]
+NumberedRow = tuple[int, Row]
+"""A row with the number of its line, or of its place in the file."""
 NO_NAME = "column "
 """How the columns of a table without a header are called, before their numbers."""
 LOOKED_AT = 500
@@ -200,6 +202,10 @@ class Column(msgspec.Struct):
         return self.characters / max(self.texts + self.numbers + self.flags, 1)
 
 
+Columns = Mapping[str, Column]
+"""The columns of a file by their paths."""
+
+
 def is_empty(value: object) -> bool:
     """Whether a cell holds nothing: null, white space, the number NaN, an empty list, `[None]`."""
     if value is None:
@@ -333,7 +339,7 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
 
 
 def _find_compared(
-    columns: Mapping[str, Column],
+    columns: Columns,
     cells: Mapping[str, Mapping[int, object]],
 ) -> None:
     """Finds the columns that say whether two others are equal, as a grade does of labels."""
@@ -365,7 +371,7 @@ def _find_compared(
 
 def _gather(
     cells: dict[str, dict[int, Any]],
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     *,
     prefix: str = "",
     depth: int = 1,

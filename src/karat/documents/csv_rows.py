@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from karat.documents.batches import FEW, Batch
-from karat.documents.columns import NO_NAME, Row
+from karat.documents.columns import NO_NAME, NumberedRow
 from karat.documents.names import meanings
 from karat.documents.row_list import Rows, bad
 from karat.formats import plural, some_of
@@ -181,7 +181,7 @@ class CsvRows:
         self._uneven = uneven
         self._kept: Sequence[Batch] | None = None
 
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
+    def __iter__(self) -> Iterator[NumberedRow]:
         for batch in self.batches():
             yield from zip(batch.numbers, batch.rows, strict=True)
 

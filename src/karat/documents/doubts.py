@@ -14,7 +14,15 @@ from statistics import correlation
 
 import msgspec
 
-from karat.documents.columns import LOOKED_AT, VERDICTS, Column, are_messages, cell, number_in
+from karat.documents.columns import (
+    LOOKED_AT,
+    VERDICTS,
+    Column,
+    Columns,
+    are_messages,
+    cell,
+    number_in,
+)
 from karat.documents.names import (
     Meaning,
     Role,
@@ -83,7 +91,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The first rows of a file, what its columns hold, and their roles."""
 
     rows: Sequence[Mapping[str, object]]
-    columns: Mapping[str, Column]
+    columns: Columns
     roles: Mapping[Role, Sequence[str]]
 
     def all(self, role: Role) -> list[Column]:

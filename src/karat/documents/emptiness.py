@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import islice
 
-from karat.documents.columns import LOOKED_AT, Row, cell, is_empty
+from karat.documents.columns import LOOKED_AT, NumberedRow, Row, cell, is_empty
 from karat.documents.languages import YES_OR_NO
 from karat.documents.names import joined, last_part, word_set, words_of
 from karat.documents.row_list import Rows
@@ -33,7 +33,7 @@ def emptiness(rows: Rows, path: str) -> str | None:
     """In how many rows a column is empty, which values of another column these rows have, and what
     they hold instead; None: in fewer than two, in all, or in a few that have nothing in common.
     """
-    empty: list[tuple[int, Row]] = []
+    empty: list[NumberedRow] = []
     filled: list[Row] = []
     for number, row in rows.rows:
         if is_empty(cell(row, path)):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os.path import commonprefix
 
-from karat.documents.columns import Column, Row, cell, number_in, score_in, without_point
+from karat.documents.columns import Column, Columns, Row, cell, number_in, score_in, without_point
 from karat.documents.names import (
     ADDED,
     SAID,
@@ -99,7 +99,7 @@ _SET = word_set("temp temperature prompt variant version model shot shots topk k
 """First words of names that say how each of several answers was asked for."""
 
 
-def score_columns(columns: Mapping[str, Column]) -> list[str]:
+def score_columns(columns: Columns) -> list[str]:
     """The columns that judge answers: by a word of judgement in their names or in that of the
     object around them, or by cells that hold nothing but *correct* and *incorrect*, say.
     """
@@ -140,7 +140,7 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
     ]
 
 
-def lines_alone(columns: Mapping[str, Column]) -> str | None:
+def lines_alone(columns: Columns) -> str | None:
     """What a text file is that has no columns; None: these are columns."""
     text = columns["transcript"].example if [*columns] == ["transcript"] else None
     if not isinstance(text, str):
@@ -151,7 +151,7 @@ def lines_alone(columns: Mapping[str, Column]) -> str | None:
     )
 
 
-def golden_alone(columns: Mapping[str, Column]) -> str | None:
+def golden_alone(columns: Columns) -> str | None:
     """What a file is that has questions and golden answers, and nothing that an agent said or that
     judges it. None: it has more, or less.
     """
@@ -199,7 +199,7 @@ def ended_in_words(column: Column) -> bool:
 
 
 def like_scores(
-    columns: Mapping[str, Column],
+    columns: Columns,
     paths: Iterable[str],
     used: Iterable[str],
 ) -> list[str]:
@@ -231,13 +231,13 @@ def like_scores(
     return found
 
 
-def on_one_scale(columns: Mapping[str, Column], paths: Sequence[str]) -> bool:
+def on_one_scale(columns: Columns, paths: Sequence[str]) -> bool:
     """Whether a few columns hold values on one usual scale, as those of several systems do."""
     scales = {_scale(columns[path]) for path in paths}
     return 1 < len(paths) <= _FEW_CODES and len(scales) == 1 and None not in scales
 
 
-def may_be_scores(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]:
+def may_be_scores(columns: Columns, paths: Iterable[str]) -> list[str]:
     """Those of these columns of a file without scores that may be some: yes and no, or whole
     numbers on a short scale, under a name that says nothing else.
     """
@@ -308,7 +308,7 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
     return len(alike) > 1 and any(map(is_score_name, alike))
 
 
-def coded(rows: Sequence[Row], columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
+def coded(rows: Sequence[Row], columns: Columns) -> list[tuple[str, str, str]]:
     """Columns of numbers that encode the few words of another, as `label_numeric` does with
     `label`: the column of numbers, the column of words, and each number with its word.
     """
@@ -353,7 +353,7 @@ def in_words(rows: Sequence[Row], codes: str, named: str) -> str | None:
     return ", ".join(f"{code} {word}" for code, word in sorted(pairs))
 
 
-def joining_id(columns: Mapping[str, Column]) -> str | None:
+def joining_id(columns: Columns) -> str | None:
     """The column with the ids of the rows of a file without questions; None: there is none, or
     not one alone.
 
@@ -399,7 +399,7 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
     return None
 
 
-def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def systems_in(columns: Columns, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Columns of answers that differ by the name of a system alone → the words of that name.
 
     `gpt_answer` and `claude_answer`, `pred_small` and `pred_large`, `systems.a.output` and
@@ -466,7 +466,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
 
 def _add_measured(
     families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
-    columns: Mapping[str, Column],
+    columns: Columns,
     paths: Iterable[str],
 ) -> None:
     """Adds the columns of text beside which others have their names and a measure: `gpt-4o` and
@@ -490,7 +490,7 @@ def _add_measured(
 
 def add_judged(
     families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
-    columns: Mapping[str, Column],
+    columns: Columns,
     paths: Iterable[str],
 ) -> None:
     """Adds the columns of text that others judge by name: `BLIP` and `correct_BLIP`."""
@@ -515,7 +515,7 @@ def add_judged(
 
 
 def _without_copies(
-    columns: Mapping[str, Column],
+    columns: Columns,
     family: Mapping[str, tuple[str, ...]],
 ) -> dict[str, tuple[str, ...]]:
     """A family without a column of texts that are all in the others, such as the better one, but
@@ -556,7 +556,7 @@ def without_shared(names: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str,
     return found
 
 
-def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]) -> bool:
+def _answer_alike(columns: Columns, family: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether columns such as `predicted_small` are answers to one question, not its several parts:
     a name is that of a system, or each holds values that a golden column has.
     """
@@ -574,7 +574,7 @@ def _depth(paths: Iterable[str]) -> int:
     return min(without_point(path).count(".") for path in paths)
 
 
-def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
+def same_classes(columns: Columns, golden: str) -> list[str]:
     """The columns that hold the classes of a golden column and nothing else: they are answers."""
     classes = columns[golden].values
     if not 1 < len(classes) < columns[golden].filled / 2:
@@ -593,7 +593,7 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
     return found
 
 
-def judged_apart(paths: Sequence[str], columns: Mapping[str, Column]) -> list[str]:
+def judged_apart(paths: Sequence[str], columns: Columns) -> list[str]:
     """The columns whose names end or begin those of the same scores: `Clarity Writer` and `Clarity
     Editor` beside `Writer` and `Editor`. Empty: there are no two.
     """
@@ -692,7 +692,7 @@ def is_a_system(path: str) -> bool:
     return further <= _SYSTEMS | _VERSIONS
 
 
-def scored_systems(columns: Mapping[str, Column]) -> tuple[str, ...]:
+def scored_systems(columns: Columns) -> tuple[str, ...]:
     """The columns that are called as systems are and hold nothing but scores, if there are two and
     none is an answer.
     """
@@ -708,7 +708,7 @@ def scored_systems(columns: Mapping[str, Column]) -> tuple[str, ...]:
 
 def scores_by_system(
     systems: Mapping[str, tuple[str, ...]],
-    columns: Mapping[str, Column],
+    columns: Columns,
     *,
     file: str,
 ) -> dict[str, dict[str, str]]:
@@ -803,7 +803,7 @@ def compares(columns: Iterable[str]) -> bool:
     return any(_BETTER & {*words_of(column)} for column in columns)
 
 
-def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> dict[str, str]:
+def models_by_system(systems: Iterable[str], columns: Columns) -> dict[str, str]:
     """Column of answers → the column that names the model which gave them, where each has one:
     `model_a` and `model_b` beside `response_a` and `response_b`. Else empty.
     """

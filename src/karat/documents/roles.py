@@ -16,7 +16,7 @@ import msgspec
 
 from karat.documents.agent_answers import with_all
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
-from karat.documents.columns import Column, without_number, without_point
+from karat.documents.columns import Columns, without_number, without_point
 from karat.documents.golden_answers import add_findings, add_together, golden_answers
 from karat.documents.names import Role, joined, meanings, word_set
 from karat.documents.questions import add_texts, questions_of
@@ -63,7 +63,7 @@ class Undecided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def assign(
-    columns: Mapping[str, Column],
+    columns: Columns,
     *,
     door: Door,
     file: str = "",

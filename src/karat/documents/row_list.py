@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from karat.documents.columns import Row
+from karat.documents.columns import NumberedRow, Row
 from karat.documents.hub import shown
 from karat.documents.storable import why_unfit
 from karat.errors import BadDataset, Fault
@@ -24,7 +24,7 @@ class Rows(msgspec.Struct):
 
     sha256: str
     unit: str  # the word for a row: "line", "item", "row"
-    rows: Iterable[tuple[int, Row]] = []  # (1-based line or count, row); can be iterated repeatedly
+    rows: Iterable[NumberedRow] = []  # (1-based line or count, row); can be iterated repeatedly
     count: int = 0
     faults: list[Fault] = []
     as_text: str = "write it in quotes"  # how to make a number a text in this format

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from karat.documents.columns import Row, columns_of
+from karat.documents.columns import NumberedRow, Row, columns_of
 from karat.documents.csv_rows import LONGEST_LINE, NO_TEXT, read_csv
 from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.names import any_speaker_and_text, roles_of
@@ -392,10 +392,10 @@ class _Objects:
     def __init__(self, data: bytes, unfit: frozenset[int], last: int) -> None:
         self._data, self._unfit, self._last = data, unfit, last
 
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
+    def __iter__(self) -> Iterator[NumberedRow]:
         return chain.from_iterable(self._blocks())
 
-    def _blocks(self) -> Iterator[list[tuple[int, Row]]]:
+    def _blocks(self) -> Iterator[list[NumberedRow]]:
         """The objects of some lines at a time, so that one more costs little."""
         lines = takewhile(lambda numbered: numbered[0] <= self._last, _lines(self._data))
         while block := list(islice(lines, _BLOCK)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from karat.documents.columns import Column
+from karat.documents.columns import Column, Columns
 from karat.documents.names import (
     ADDED,
     Meaning,
@@ -91,7 +91,7 @@ def is_aside(path: str) -> bool:
 
 
 def unexplained(
-    columns: Mapping[str, Column],
+    columns: Columns,
     roles: Mapping[Role, Sequence[str]],
     role: Role,
 ) -> list[str]:
@@ -116,7 +116,7 @@ def unexplained(
     return found
 
 
-def sentences(columns: Mapping[str, Column], role: Role) -> list[str]:
+def sentences(columns: Columns, role: Role) -> list[str]:
     """Columns with sentences that differ from row to row, and no name that says what else they
     are.
     """

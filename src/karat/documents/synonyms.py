@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from karat.documents.columns import Column, is_empty, paths_in
+from karat.documents.columns import Columns, is_empty, paths_in
 from karat.documents.names import Role, with_role
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -15,7 +15,7 @@ from karat.formats import plural
 _ROLES: tuple[Role, ...] = ("question", "golden")
 
 
-def as_one(rows: Rows, columns: Mapping[str, Column], named: Mapping[Role, Sequence[str]]) -> Rows:
+def as_one(rows: Rows, columns: Columns, named: Mapping[Role, Sequence[str]]) -> Rows:
     """The rows with the question, and the golden answer, under one name each where every row has
     them under one of several; else the same rows. `named`: the columns that the user has named.
     """

@@ -10,7 +10,7 @@ from textwrap import shorten
 import msgspec
 
 from karat.documents.cells import dialogue, lines_of
-from karat.documents.columns import Column, are_messages, paths_in
+from karat.documents.columns import Columns, are_messages, paths_in
 from karat.documents.names import Role, criterion_type
 from karat.documents.roles import Undecided
 from karat.formats import clean, excerpt
@@ -97,7 +97,7 @@ def beginning(value: object) -> str:
     return shorten(clean(str(value)), _WIDEST, placeholder=" …")
 
 
-def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
+def examples(undecided: Undecided, columns: Columns) -> list[str]:
     """What the roles of the readings mean, and the first text of each column that they name, to
     choose a reading by.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 from karat.documents.candidates import TEXTS_OF_ANSWERS
 from karat.documents.cells import parsed
-from karat.documents.columns import Row, are_messages, is_empty, score_in, without
+from karat.documents.columns import NumberedRow, Row, are_messages, is_empty, score_in, without
 from karat.documents.names import (
     DECIDED,
     SAID,
@@ -147,7 +147,7 @@ def with_written_objects(rows: Rows, first: Sequence[Row]) -> Rows:
     return _changed(rows, _with_objects(rows.rows, written)) if written else rows
 
 
-def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Rows:
+def _changed(rows: Rows, numbered: Iterable[NumberedRow], *notes: str) -> Rows:
     changed = rows.emptied(*notes)
     for number, row in numbered:
         changed.add(number, row)
@@ -246,7 +246,7 @@ def are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
     return all(counts.values()) and 2 * sum(counts.values()) > len(rows)
 
 
-def from_one_of(rows: Iterable[tuple[int, Row]], parts: Sequence[str]) -> Iterator[tuple[int, Row]]:
+def from_one_of(rows: Iterable[NumberedRow], parts: Sequence[str]) -> Iterator[NumberedRow]:
     """The rows with the first filled one of some columns, whose name it takes."""
     for number, row in rows:
         filled = [row[name] for name in parts if not is_empty(row.get(name))]
@@ -287,9 +287,7 @@ def asked_by_columns(rows: Sequence[Row]) -> list[str]:
     return [] if few else found
 
 
-def a_row_a_question(
-    rows: Iterable[tuple[int, Row]], asked: Sequence[str]
-) -> Iterator[tuple[int, Row]]:
+def a_row_a_question(rows: Iterable[NumberedRow], asked: Sequence[str]) -> Iterator[NumberedRow]:
     """A row for each column that is called as a question, with its cell as the answer."""
     for number, row in rows:
         others = without(row, asked)
@@ -302,9 +300,9 @@ _FEWEST_ASKED = 3
 
 
 def _where_they_apply(
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     applying: Mapping[str, str],
-) -> Iterator[tuple[int, Row]]:
+) -> Iterator[NumberedRow]:
     for number, row in rows:
         changed = dict(row)
         for metric, column in applying.items():
@@ -377,9 +375,9 @@ def _whole_number(value: object) -> int | None:
 
 
 def _as_shares(
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     counted: Mapping[str, str],
-) -> Iterator[tuple[int, Row]]:
+) -> Iterator[NumberedRow]:
     """0 of 0 is no share."""
     for number, row in rows:
         changed = dict(row)
@@ -421,9 +419,9 @@ def _are_written_objects(name: str, cells: Sequence[object]) -> bool:
 
 
 def _with_objects(
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     columns: Sequence[str],
-) -> Iterator[tuple[int, Row]]:
+) -> Iterator[NumberedRow]:
     for number, row in rows:
         changed = dict(row)
         for name in columns:
@@ -453,7 +451,7 @@ def _metric_in(part: Mapping[str, Any]) -> tuple[str, str] | None:
     return name, value
 
 
-def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
+def _with_metrics(rows: Iterable[NumberedRow], column: str) -> Iterator[NumberedRow]:
     for number, row in rows:
         metrics = {}
         for part in row.get(column) or ():
@@ -534,7 +532,7 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list) and bool(value)
 
 
-def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
+def _a_row_an_answer(rows: Iterable[NumberedRow], column: str) -> Iterator[NumberedRow]:
     for number, row in rows:
         shared = without(row, [column])
         for part in _entries(row.get(column)):
@@ -569,9 +567,9 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
 
 
 def _a_row_an_entry(
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     columns: Sequence[str],
-) -> Iterator[tuple[int, Row]]:
+) -> Iterator[NumberedRow]:
     for number, row in rows:
         shared = without(row, columns)
         lists = [_entries(row.get(name)) for name in columns]
@@ -614,9 +612,9 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
 
 
 def _a_row_a_setting(
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     columns: Sequence[str],
-) -> Iterator[tuple[int, Row]]:
+) -> Iterator[NumberedRow]:
     for number, row in rows:
         shared = without(row, columns)
         for name in columns:
@@ -647,9 +645,9 @@ def _value_column(row: Row) -> str | None:
 
 
 def _a_row_for_all_metrics(
-    rows: Iterable[tuple[int, Row]],
+    rows: Iterable[NumberedRow],
     metric: str,
-) -> Iterator[tuple[int, Row]]:
+) -> Iterator[NumberedRow]:
     merged: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, row in rows:
         value = _value_column(row)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from karat.documents.chats import NO_TEXT, Message, has_both_sides
-from karat.documents.columns import Column, Row, columns_of, is_empty, without
+from karat.documents.columns import Columns, NumberedRow, Row, columns_of, is_empty, without
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -40,7 +40,7 @@ _LISTED = {"messages": "user", "replies": "assistant", "responses": "assistant"}
 _COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
 
 
-def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+def in_numbered_columns(rows: Rows, columns: Columns) -> Rows | None:
     """Tables with columns such as `q1`, `a1`, `q2`, `a2`: what each side says in each turn."""
     sides: dict[str, dict[str, str]] = {}  # of each number: side → column
     for path in sorted(columns, key=lambda path: _NUMBERED.fullmatch(path) is None):
@@ -82,7 +82,7 @@ def in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
     return with_rows(rows, chats, "a row: the turns of a conversation")
 
 
-def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+def in_lists_of_sides(rows: Rows, columns: Columns) -> Rows | None:
     """Tables with a list of all that the user says, and one of all that the assistant says: by
     turns, and whoever says one thing more begins.
     """
@@ -118,9 +118,7 @@ def in_lists_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     return with_rows(rows, chats, f"conversations: the lists {named}, by turns")
 
 
-def in_parallel_lists(
-    rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None
-) -> Rows | None:
+def in_parallel_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows | None:
     """Tables with a list of all that is said, and one of who says it."""
     if [*columns] == ["id", "value"] and columns["value"].lists == rows.count:
         # One object: its keys are rows
@@ -159,7 +157,7 @@ def in_parallel_lists(
     return None
 
 
-def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+def in_columns_of_sides(rows: Rows, columns: Columns) -> Rows | None:
     """Tables with a column a speaker: rows with a message each, or with a message and the reply.
 
     Without a column that names the conversation, rows with both sides are chats of their own, and
@@ -229,8 +227,8 @@ def in_columns_of_sides(rows: Rows, columns: Mapping[str, Column]) -> Rows | Non
 
 
 def _by_numbers_of_turns(
-    rows: Rows, columns: Mapping[str, Column], spoken: Mapping[str, str]
-) -> tuple[list[tuple[int, Row]], str] | None:
+    rows: Rows, columns: Columns, spoken: Mapping[str, str]
+) -> tuple[list[NumberedRow], str] | None:
     """A conversation of each run of rows whose turns are counted from 0 or 1 on, and the column
     that counts them; what the assistant says unasked is kept. None: no column counts turns so.
     """
@@ -254,11 +252,11 @@ def _by_numbers_of_turns(
     return chats, turn
 
 
-def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[tuple[int, Row]], int]:
+def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[NumberedRow], int]:
     """The rows, with a question and an answer that a row without the columns of the speakers has
     under other names, in these columns; and how many rows have.
     """
-    found: list[tuple[int, Row]] = []
+    found: list[NumberedRow] = []
     converted = 0
     for number, row in rows.rows:
         said: list[Message] = []
@@ -277,9 +275,7 @@ def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[tuple[int
     return found, converted
 
 
-def _rows_apart(
-    rows: Rows, columns: Mapping[str, Column], spoken: Mapping[str, str]
-) -> list[tuple[int, Row]]:
+def _rows_apart(rows: Rows, columns: Columns, spoken: Mapping[str, str]) -> list[NumberedRow]:
     """Each row as a chat of a question and its answer; what is asked again is no repetition, where
     no id says so.
     """
@@ -288,7 +284,7 @@ def _rows_apart(
         ids.append([str(row.get(path)) for _, row in rows.rows])
 
     is_named = any(len({*values}) == len(values) for values in ids)
-    found: list[tuple[int, Row]] = []
+    found: list[NumberedRow] = []
     for number, row in rows.rows:
         chat: list[Message] = []
         for side in ("user", "assistant"):

@@ -9,7 +9,8 @@ from typing import Any
 from karat.documents.chats import Message
 from karat.documents.columns import (
     LOOKED_AT,
-    Column,
+    Columns,
+    NumberedRow,
     Row,
     are_messages,
     cell,
@@ -24,7 +25,7 @@ from karat_conversations.layouts._cells import ANSWERED, ASKED, is_of_turns, pai
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 
 
-def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+def listed_apart(rows: Rows, columns: Columns) -> Rows | None:
     """A row for each entry of the list that holds the questions, with what its row says beside."""
     if asks(columns):
         return None
@@ -38,7 +39,7 @@ def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
             continue
         example = column.example if isinstance(column.example, list) else []
         if example and all(isinstance(part, list) and are_messages(part) for part in example):
-            chats: list[tuple[int, Row]] = []
+            chats: list[NumberedRow] = []
             for number, row in rows.rows:
                 held = row.get(path)
                 for chat in held if isinstance(held, list) else ():
@@ -71,7 +72,7 @@ def listed_apart(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
 
 def _apart(rows: Rows, parallel: Sequence[str]) -> Rows:
     """A row for each question of lists that have as many golden answers or answers."""
-    apart: list[tuple[int, Row]] = []
+    apart: list[NumberedRow] = []
     uneven = []
     for number, row in rows.rows:
         lists = {}
@@ -119,7 +120,7 @@ def _with_unread(rows: Rows, found: Rows, path: str, *, objects: bool) -> Rows:
     return found
 
 
-def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
+def _parallel(rows: Rows, columns: Columns) -> list[str]:
     """The columns with questions, with as many golden answers or answers in every row, and with as
     many of anything else. Empty: a row holds one question.
     """
@@ -173,7 +174,7 @@ def turns_apart(rows: Rows) -> Rows | None:
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
         if not with_role(columns_of(entries), "question"):
             continue
-        turns: list[tuple[int, Row]] = []
+        turns: list[NumberedRow] = []
         for number, row in rows.rows:
             named = next(iter(with_role(row, "conversation", "id")), None)
             if named is not None:
@@ -213,7 +214,7 @@ def _parts(value: object, name: str = "") -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[int, Row]]:
+def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[NumberedRow]:
     """`asked`: the question among an entry's keys if entries are turns; None: they are apart."""
     for number, row in rows.rows:
         beside = {}

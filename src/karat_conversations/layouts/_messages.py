@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,7 +13,8 @@ from operator import itemgetter
 from karat.documents.chats import BY_TURNS, Message, are_parts, has_both_sides
 from karat.documents.columns import (
     LOOKED_AT,
-    Column,
+    Columns,
+    NumberedRow,
     Row,
     cell,
     columns_of,
@@ -57,7 +58,7 @@ _FEW = 4  # messages that are surely one conversation
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
 
 
-def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None) -> Rows | None:
+def in_rows(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     speaker, text = speaker_and_text_columns(columns)
     if asks(columns, text or "") or with_role(columns, "golden"):
@@ -109,7 +110,7 @@ def in_rows(rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | No
 
 
 def _messages_of(
-    rows: Rows, columns: Mapping[str, Column], speaker: str, text: str
+    rows: Rows, columns: Columns, speaker: str, text: str
 ) -> list[tuple[int, Row, Message]]:
     """The message of each row; all who are no bot are users, where no name but something else says
     who is one.
@@ -136,9 +137,7 @@ _Sayings = list[tuple[int, Row, Message]]
 """Messages, with the numbers of their rows and what else these say."""
 
 
-def _by_turn_numbers(
-    rows: Rows, columns: Mapping[str, Column], said: _Sayings
-) -> tuple[str | None, _Sayings]:
+def _by_turn_numbers(rows: Rows, columns: Columns, said: _Sayings) -> tuple[str | None, _Sayings]:
     """The column that counts turns of several conversations, and the messages with the name of
     theirs in place of it; None: no column does.
     """
@@ -169,9 +168,7 @@ def _speaker(row: Row, path: str) -> str:
     return ""
 
 
-def _by_turns(
-    rows: Rows, columns: Mapping[str, Column], text: str, agent: Sequence[str] | None
-) -> Rows | None:
+def _by_turns(rows: Rows, columns: Columns, text: str, agent: Sequence[str] | None) -> Rows | None:
     """Rows that are messages without a word on who speaks, as of two who speak by turns: only the
     user can tell who of them answers.
     """
@@ -199,7 +196,7 @@ def _by_turns(
 
 
 def runs_of_turns(
-    rows: Rows, columns: Mapping[str, Column], *, steps: Sequence[int]
+    rows: Rows, columns: Columns, *, steps: Sequence[int]
 ) -> tuple[str, list[int]] | None:
     """The column that counts turns, and of each row the number of its conversation: another begins
     where the count falls back to 0 or 1. None: no column counts so, by such `steps`.
@@ -231,7 +228,7 @@ def put_in_order(moved: int, when: str | None) -> str:
     return f"; {plural(moved, 'conversation')} put in the order of '{when}'"
 
 
-def message_a_row(rows: Rows, chats: Sequence[tuple[int, Row]], path: str) -> Rows:
+def message_a_row(rows: Rows, chats: Sequence[NumberedRow], path: str) -> Rows:
     """The conversations in rows that hold a message each, in a cell, beside other events."""
     columns = columns_of(row for _, row in rows.rows)
     said = []
@@ -251,7 +248,7 @@ def by_conversation(
     named: str | None,
     agent: Sequence[str] | None,
     when: str | None = None,
-) -> tuple[list[tuple[int, Row]], int]:
+) -> tuple[list[NumberedRow], int]:
     """A row for each conversation: what all its rows agree in, and its messages; and how many
     conversations were not in the order of their times.
 
@@ -265,7 +262,7 @@ def by_conversation(
             name = str(row.get(named))
         groups.setdefault(name, []).append((number, row, message))
 
-    chats: list[tuple[int, Row]] = []
+    chats: list[NumberedRow] = []
     moved = 0
     for group in groups.values():
         number, first, _ = group[0]
@@ -297,7 +294,7 @@ def by_conversation(
     return chats, moved
 
 
-def time_column(rows: Rows, columns: Mapping[str, Column]) -> str | None:
+def time_column(rows: Rows, columns: Columns) -> str | None:
     """The column that says when each message was sent: of several, the one that differs most."""
     best = None
     for path, column in columns.items():
@@ -344,7 +341,7 @@ def _seconds(value: object) -> float | None:
     return (time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
 
 
-def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> str | None:
+def _conversation(rows: Rows, columns: Columns, speaker: str) -> str | None:
     """The column that names the conversation of a message: by its name, or an id with several
     speakers; None: there is none.
     """
@@ -370,7 +367,7 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
     return None
 
 
-def _names_exchanges(rows: Rows, columns: Mapping[str, Column], path: str) -> bool:
+def _names_exchanges(rows: Rows, columns: Columns, path: str) -> bool:
     """Whether an id is that of an exchange in a log with times: each names two messages."""
     if words_of(path)[-1:] != ("id",) or time_column(rows, columns) is None:
         return False
@@ -378,7 +375,7 @@ def _names_exchanges(rows: Rows, columns: Mapping[str, Column], path: str) -> bo
     return len(sizes) > 1 and {*sizes.values()} == {2}
 
 
-def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
+def speaker_and_text_columns(columns: Columns) -> tuple[str | None, str | None]:
     """The columns that name who speaks, and what is said, in rows that are messages."""
     speaker = _column(columns, SPEAKERS)
     text = _column(columns, SAYS)
@@ -412,7 +409,7 @@ def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None,
     return speaker, text
 
 
-def _is_flagged(columns: Mapping[str, Column]) -> bool:
+def _is_flagged(columns: Columns) -> bool:
     """Whether a column says by true and false who speaks."""
     for path, column in columns.items():
         if column.is_yes_or_no and len(column.values) == 2 and side_of_flag(path) is not None:
@@ -421,7 +418,7 @@ def _is_flagged(columns: Mapping[str, Column]) -> bool:
     return False
 
 
-def _inside(columns: Mapping[str, Column]) -> str | None:
+def _inside(columns: Columns) -> str | None:
     """A column of what is said whose cells are lists of parts, or objects with the text."""
     for path, column in columns.items():
         *around, name = path.split(".")
@@ -434,7 +431,7 @@ def _inside(columns: Mapping[str, Column]) -> str | None:
     return None
 
 
-def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
+def _column(columns: Columns, words: frozenset[str]) -> str | None:
     """The first column of texts whose name has one of the words, at best as its last, and says
     nothing of a time.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from karat.documents.columns import Column, Row
+from karat.documents.columns import Columns, NumberedRow
 from karat.documents.names import with_role
 from karat.documents.row_list import Rows
 
@@ -12,7 +12,7 @@ MESSAGES = "messages"
 """The column that a conversation is written to."""
 
 
-def asks(columns: Mapping[str, Column], text: str | None = None) -> bool:
+def asks(columns: Columns, text: str | None = None) -> bool:
     """Whether a column besides `text` is surely the question, so that conversations are only its
     context.
     """
@@ -21,7 +21,7 @@ def asks(columns: Mapping[str, Column], text: str | None = None) -> bool:
 
 
 def with_rows(
-    rows: Rows, numbered: Iterable[tuple[int, Row]], note: str, *, regrouped: bool = False
+    rows: Rows, numbered: Iterable[NumberedRow], note: str, *, regrouped: bool = False
 ) -> Rows:
     found = rows.emptied(note)
     found.regrouped = regrouped

@@ -11,7 +11,16 @@ import msgspec
 
 from karat.documents.cells import parsed
 from karat.documents.chats import Message, has_both_sides, with_sides
-from karat.documents.columns import LOOKED_AT, Column, Row, cell, columns_of, is_empty, without
+from karat.documents.columns import (
+    LOOKED_AT,
+    Column,
+    Columns,
+    Row,
+    cell,
+    columns_of,
+    is_empty,
+    without,
+)
 from karat.documents.names import (
     NOT_SPEAKING,
     last_part,
@@ -62,9 +71,7 @@ class Keys(msgspec.Struct, frozen=True):
 _OTHER = {"user": "assistant", "assistant": "user"}
 
 
-def in_shaped_lists(
-    rows: Rows, columns: Mapping[str, Column], agent: Sequence[str] | None
-) -> Rows | None:
+def in_shaped_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows | None:
     """Rows with a list of objects of which one key has few short values in turn, and another what
     they say.
     """
@@ -167,7 +174,7 @@ def message_keys(lists: Sequence[Sequence[Row]], path: str) -> Keys | None:
     return None
 
 
-def _texts(inside: Mapping[str, Column]) -> tuple[str, ...]:
+def _texts(inside: Columns) -> tuple[str, ...]:
     """The keys that hold what is said: by their names, else the one with by far the longest."""
     spoken = []
     for name, column in inside.items():
@@ -206,7 +213,7 @@ def _are_names(column: Column) -> bool:
     return bool(column.values) and all(len(value) <= _LONGEST_NAME for value in column.values)
 
 
-def _may_speak(inside: Mapping[str, Column], count: int, *, any_name: bool) -> Iterator[str]:
+def _may_speak(inside: Columns, count: int, *, any_name: bool) -> Iterator[str]:
     """The keys that may say who speaks, in every message and shortly: by their names first."""
     short = []
     for name, column in inside.items():

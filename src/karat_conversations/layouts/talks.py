@@ -16,6 +16,7 @@ from karat.documents.chats import BY_TURNS, Message, has_both_sides, of_people, 
 from karat.documents.columns import (
     LOOKED_AT,
     Column,
+    Columns,
     are_messages,
     columns_of,
     is_empty,
@@ -258,7 +259,7 @@ def _alike(rows: Rows, path: str) -> Rows:
 
 def _in_cells(
     rows: Rows,
-    columns: Mapping[str, Column],
+    columns: Columns,
     agent: Sequence[str] | None,
     whole: bool,
 ) -> Rows | None:

@@ -9,7 +9,7 @@ from shlex import quote
 
 from karat.documents.columns import (
     LOOKED_AT,
-    Column,
+    Columns,
     Row,
     cell,
     columns_of,
@@ -88,7 +88,7 @@ _MANY = 10  # rows of each class
 _MANY_ANSWERS = 3  # columns of answers that are named one by one
 
 
-def columns_found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
+def columns_found(reading: Reading, columns: Columns) -> dict[str, str]:
     """Target → column, as a reading of the columns has it."""
     found: dict[str, str] = {}
     for target, role in ROLES.items():
@@ -130,7 +130,7 @@ def is_result(targets: Iterable[str]) -> bool:
 
 def undecided(
     path: Path,
-    columns: Mapping[str, Column],
+    columns: Columns,
     result: Undecided,
     named: Mapping[Role, tuple[str, ...]],
     mapped: Mapping[str, str],
@@ -157,9 +157,7 @@ def undecided(
     return no_results(path, columns, result, mapped)
 
 
-def _readings(
-    path: Path, result: Undecided, columns: Mapping[str, Column], mapped: Mapping[str, str]
-) -> str:
+def _readings(path: Path, result: Undecided, columns: Columns, mapped: Mapping[str, str]) -> str:
     """A line for each reading, with all that the user has named: whoever follows it is not asked
     again.
     """
@@ -203,7 +201,7 @@ def _readings(
 
 def no_results(
     path: Path,
-    columns: Mapping[str, Column],
+    columns: Columns,
     result: Reading | Undecided,
     known: Collection[str],
 ) -> BadOption:
@@ -251,7 +249,7 @@ def no_results(
     return BadOption("--map", say)
 
 
-def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]:
+def _grades_in(columns: Columns, paths: Iterable[str]) -> list[str]:
     """The end of a sentence for each of these columns that may hold grades in words."""
     found = []
     for path in dict.fromkeys(paths):
@@ -263,7 +261,7 @@ def _grades_in(columns: Mapping[str, Column], paths: Iterable[str]) -> list[str]
     return found
 
 
-def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column]) -> list[str]:
+def _unnamed_numbers(result: Reading | Undecided, columns: Columns) -> list[str]:
     """The columns that may be scores, though no word says so."""
     if isinstance(result, Reading):
         used = {path for paths in result.roles.values() for path in paths}
@@ -300,7 +298,7 @@ def with_sheets(path: Path, error: BadOption) -> BadOption:
     )
 
 
-def by_names(message: str, rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+def by_names(message: str, rows: Sequence[Row], columns: Columns) -> str:
     """The end of a message about scores without ids: the options that read names as ids. Empty: it
     is about something else, or nothing may be one.
     """
@@ -309,7 +307,7 @@ def by_names(message: str, rows: Sequence[Row], columns: Mapping[str, Column]) -
     return repeated_names(rows, columns) or different_names(rows, columns)
 
 
-def repeated_names(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+def repeated_names(rows: Sequence[Row], columns: Columns) -> str:
     """The end of a sentence with the options that read names which repeat as ids, once in each of
     a few conditions. Empty: there are no two such columns.
     """
@@ -339,7 +337,7 @@ def repeated_names(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
     return ""
 
 
-def different_names(rows: Sequence[Row], columns: Mapping[str, Column]) -> str:
+def different_names(rows: Sequence[Row], columns: Columns) -> str:
     """The end of a sentence with the options that read a column as ids whose values all differ.
     Empty: there is none.
     """

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from shlex import quote
 
 from karat.documents.candidates import FOUND_IN
-from karat.documents.columns import Column
+from karat.documents.columns import Column, Columns
 from karat.documents.doubts import Seen, attacked, marker_in, turned_round
 from karat.documents.names import (
     is_measure,
@@ -36,7 +36,7 @@ _KINDS = word_set("label type category kind class pattern")
 _MOST_SYSTEMS = 50  # that are compared in pairs
 
 
-def not_of_answers(columns: Mapping[str, Column]) -> str | None:
+def not_of_answers(columns: Columns) -> str | None:
     """What the rows of a file without answers hold in place of the result of one: statistics over
     several, or which of two systems is better. None: their columns do not say so.
     """
@@ -74,7 +74,7 @@ def not_of_answers(columns: Mapping[str, Column]) -> str | None:
     return None
 
 
-def whole_runs(columns: Mapping[str, Column]) -> str | None:
+def whole_runs(columns: Columns) -> str | None:
     """What rows hold that are all numbers of a whole run: its measures by name, the steps of a
     training, the means of a model, how often each class was taken for others. None: they do not.
     """
@@ -199,7 +199,7 @@ def doubted_directions(
 
 
 def ask_directions(
-    metrics: Mapping[str, Column], reasons: Mapping[str, str], *, decided: Collection[str]
+    metrics: Columns, reasons: Mapping[str, str], *, decided: Collection[str]
 ) -> None:
     """Raises BadOption with all metrics that rank conditions and whose direction is not certain, by
     their names or for these reasons. `decided`: those whose direction the user has set.

@@ -13,7 +13,16 @@ import msgspec
 from karat.documents.candidates import SHOWN
 from karat.documents.cells import parsed
 from karat.documents.chats import NAME, Message
-from karat.documents.columns import NO_NAME, Column, Row, cell, columns_of, is_empty, without
+from karat.documents.columns import (
+    NO_NAME,
+    Columns,
+    NumberedRow,
+    Row,
+    cell,
+    columns_of,
+    is_empty,
+    without,
+)
 from karat.documents.names import (
     NOT_SPEAKING,
     is_gold,
@@ -279,7 +288,7 @@ def joined(said: Said) -> Rows:
                 break
 
     when = row_times(rows)
-    groups: dict[str, list[tuple[int, Row]]] = {}
+    groups: dict[str, list[NumberedRow]] = {}
     for number, row in rows.rows:
         called = ""
         if named is not None:
@@ -473,7 +482,7 @@ def tests_in_turn(rows: Rows) -> str | None:
     return None
 
 
-def asked_and_answered(columns: Mapping[str, Column], path: Path) -> Reading | None:
+def asked_and_answered(columns: Columns, path: Path) -> Reading | None:
     """The columns with what is asked and answered in each row of a log; None: they are not certain,
     or a row is more than that.
 
@@ -523,14 +532,14 @@ def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
             yield from _of_columns(apart, within)
 
 
-def _of_columns(rows: Rows, columns: Mapping[str, Column]) -> Iterator[tuple[Speaking, str]]:
+def _of_columns(rows: Rows, columns: Columns) -> Iterator[tuple[Speaking, str]]:
     worded = _worded(columns)
     yield from _with_speakers(rows, columns, worded)
     yield from _with_replies(columns, worded)
 
 
 def _with_speakers(
-    rows: Rows, columns: Mapping[str, Column], worded: Sequence[str]
+    rows: Rows, columns: Columns, worded: Sequence[str]
 ) -> Iterator[tuple[Speaking, str]]:
     for speaker in columns:
         names = Counter[str]()
@@ -563,9 +572,7 @@ def _with_speakers(
                 yield Speaking(text, speaker, (who,)), said
 
 
-def _with_replies(
-    columns: Mapping[str, Column], worded: Sequence[str]
-) -> Iterator[tuple[Speaking, str]]:
+def _with_replies(columns: Columns, worded: Sequence[str]) -> Iterator[tuple[Speaking, str]]:
     answers = [name for name in worded if is_reply(name)]
     asked = _asked(columns, answers)
     if not asked:
@@ -604,9 +611,7 @@ def is_reply(path: str) -> bool:
 _REPLIES = word_set("response answer reply output completion")
 
 
-def _texts_of(
-    rows: Rows, columns: Mapping[str, Column], speaker: str, sides: Mapping[str, str]
-) -> list[str]:
+def _texts_of(rows: Rows, columns: Columns, speaker: str, sides: Mapping[str, str]) -> list[str]:
     """The columns of texts that hold what the speakers say, in rows of a side: the fullest of each
     side.
     """
@@ -629,7 +634,7 @@ def _texts_of(
     return [*dict.fromkeys(best.values())]
 
 
-def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
+def _asked(columns: Columns, agents: Sequence[str]) -> list[str]:
     """The column with what a user says, by its name; none: no name tells."""
     texts = []
     for name in columns:
@@ -647,7 +652,7 @@ def _asked(columns: Mapping[str, Column], agents: Sequence[str]) -> list[str]:
     return with_role(texts, "question")[:1]
 
 
-def _worded(columns: Mapping[str, Column]) -> list[str]:
+def _worded(columns: Columns) -> list[str]:
     """The columns of texts in words."""
     found = []
     named = with_role(columns, "conversation", "started")
@@ -748,7 +753,7 @@ def question(rows: Rows, why: str) -> str:
     return f"{why}; {ADD}:{ways_listed(offered)}\n  {_columns(columns)}; {roles}"
 
 
-def _columns(columns: Mapping[str, Column]) -> str:
+def _columns(columns: Columns) -> str:
     named = []
     for path, column in columns.items():
         example = column.example

@@ -23,7 +23,7 @@ from karat.documents.attempts import Attempts
 from karat.documents.batches import Batch, Table
 from karat.documents.candidates import FOUND_IN
 from karat.documents.cells import dialogue, only_text
-from karat.documents.columns import MISSING, Row, are_messages, cell, score_in, without
+from karat.documents.columns import MISSING, NumberedRow, are_messages, cell, score_in, without
 from karat.documents.factors import Factor, factors_in, like_conditions, parting
 from karat.documents.names import SAID, is_measure, repeats, roles_of, word_set, words_of
 from karat.documents.results import numbered_runs
@@ -51,7 +51,7 @@ class ARowASystem:
 
     def __init__(
         self,
-        rows: Iterable[tuple[int, Row]],
+        rows: Iterable[NumberedRow],
         systems: Mapping[str, Mapping[str, str]],
         models: Mapping[str, str],
         *,
@@ -78,7 +78,7 @@ class ARowASystem:
             self.columns["answer"] = _ANSWER
         self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
 
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
+    def __iter__(self) -> Iterator[NumberedRow]:
         own = {*self._systems}
         for metrics in self._systems.values():
             own |= {*metrics.values()}
@@ -121,21 +121,21 @@ def _are_numbered(names: Sequence[Sequence[str]]) -> bool:
 class Numbered:
     """The rows of a table with their numbers in a column."""
 
-    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+    def __init__(self, rows: Iterable[NumberedRow]) -> None:
         self._rows = rows
 
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
+    def __iter__(self) -> Iterator[NumberedRow]:
         return ((number, {ROW: number, **row}) for number, row in self._rows)
 
 
 class Placed:
     """The rows of a table with their places among those of their question in a column, from 1."""
 
-    def __init__(self, rows: Iterable[tuple[int, Row]], ids: Sequence[str]) -> None:
+    def __init__(self, rows: Iterable[NumberedRow], ids: Sequence[str]) -> None:
         self._rows = rows
         self._ids = ids
 
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
+    def __iter__(self) -> Iterator[NumberedRow]:
         met = Counter[tuple[str, ...]]()
         for number, row in self._rows:
             key = key_of(row, self._ids)
@@ -176,7 +176,7 @@ class Trials:
     def __init__(
         self,
         place: str,
-        rows: Iterable[tuple[int, Row]],
+        rows: Iterable[NumberedRow],
         columns: Mapping[str, str],
         metrics: Iterable[str],
         findings: Findings,

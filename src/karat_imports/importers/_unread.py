@@ -8,7 +8,7 @@ from itertools import product
 from shlex import quote
 
 from karat.documents.answers import says_not_run
-from karat.documents.columns import VERDICTS, Column, score_in, without_point
+from karat.documents.columns import VERDICTS, Column, Columns, score_in, without_point
 from karat.documents.doubts import Seen
 from karat.documents.names import is_score_name, side_of, tells_of_answers, with_role, words_of
 from karat.documents.results import compares, like_scores, may_be_scores, only_counts
@@ -34,9 +34,7 @@ def may_judge(column: Column) -> bool:
     return any(value.strip().casefold() in VERDICTS for value in column.values)
 
 
-def not_read(
-    columns: Mapping[str, Column], used: Collection[str], answer: str | None
-) -> Iterator[str]:
+def not_read(columns: Columns, used: Collection[str], answer: str | None) -> Iterator[str]:
     """What a file seems to hold that is not read, or not as it may be meant."""
     in_words = set()
     judged = any(map(is_score_name, used))
@@ -89,9 +87,7 @@ def not_read(
         yield f"may be scores too, by their values: {maps}"
 
 
-def _left(
-    columns: Mapping[str, Column], holders: Collection[str], whole: Collection[str]
-) -> list[str]:
+def _left(columns: Columns, holders: Collection[str], whole: Collection[str]) -> list[str]:
     """The columns of the row, or of objects of which a part is used, that are not used."""
     left = []
     for path, column in columns.items():

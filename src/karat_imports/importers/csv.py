@@ -18,7 +18,8 @@ from karat.documents.columns import (
     LOOKED_AT,
     MISSING,
     Column,
-    Row,
+    Columns,
+    NumberedRow,
     cell,
     columns_of,
     is_empty,
@@ -237,7 +238,7 @@ class Csv:
         models = models_by_system(systems, columns) if answered else {}
         _check_together(path, rows, chosen)
         _leave_out_words(rows, chosen, findings, named={*self._options.map})
-        table: Iterable[tuple[int, Row]] = rows.rows
+        table: Iterable[NumberedRow] = rows.rows
         if systems:
             compared = compares(columns)
             table = ARowASystem(rows.rows, systems, models, answered=answered, compared=compared)
@@ -413,7 +414,7 @@ class Csv:
         return lower
 
     def _columns(
-        self, path: Path, columns: Mapping[str, Column], findings: Findings
+        self, path: Path, columns: Columns, findings: Findings
     ) -> tuple[dict[str, str], Mapping[str, Mapping[str, str]]]:
         """Target → column: those that `map` names, then those that are found by their names; and
         column of answers → metric → column, if each such column is a system's.
@@ -478,7 +479,7 @@ class Csv:
 
 def _decided(
     path: Path,
-    columns: Mapping[str, Column],
+    columns: Columns,
     result: Undecided,
     named: Mapping[Role, tuple[str, ...]],
     mapped: Mapping[str, str],
@@ -545,9 +546,7 @@ def _leave_out_words(
         )
 
 
-def _check_of_answers(
-    columns: Mapping[str, Column], found: Mapping[str, str], mapped: Collection[str]
-) -> None:
+def _check_of_answers(columns: Columns, found: Mapping[str, str], mapped: Collection[str]) -> None:
     """Raises BadOption for scores of something else than answers, with what reads them all the
     same, unless the user has named columns. `found`: target → column.
     """
@@ -561,7 +560,7 @@ def _check_of_answers(
 
 
 def _of_answers(
-    path: Path, columns: Mapping[str, Column], answers: Sequence[str]
+    path: Path, columns: Columns, answers: Sequence[str]
 ) -> tuple[Mapping[str, Mapping[str, str]], set[str]]:
     """Column of answers → metric → column, where each is a system's; and the columns that say
     something of one of them alone.
@@ -581,9 +580,7 @@ def _of_answers(
     return systems, own
 
 
-def _of_systems_named(
-    path: Path, patterns: Iterable[str], columns: Mapping[str, Column]
-) -> tuple[str, ...]:
+def _of_systems_named(path: Path, patterns: Iterable[str], columns: Columns) -> tuple[str, ...]:
     """The columns that the user has named, each of another system. Raises BadOption."""
     found = tuple(columns_like(patterns, columns))
     for column in found:
@@ -627,7 +624,7 @@ def _systems_said(
         yield f"score.{metric} of each: {listed(own)}"
 
 
-def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Column]) -> None:
+def _check_map(path: Path, mapped: Mapping[str, str], columns: Columns) -> None:
     """Raises BadOption for an unknown target, or a column that there is not."""
     for target, column in mapped.items():
         if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
@@ -642,7 +639,7 @@ def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Colu
 
 
 def _roles(
-    chosen: Mapping[str, str], columns: Mapping[str, Column], systems: Sequence[str]
+    chosen: Mapping[str, str], columns: Columns, systems: Sequence[str]
 ) -> dict[Role, Sequence[str]]:
     """Role → columns. `systems`: the answers of several, if they are."""
     roles: dict[Role, Sequence[str]] = {}
@@ -663,7 +660,7 @@ def _roles(
 
 
 def _of_systems(
-    systems: Mapping[str, Mapping[str, str]], columns: Mapping[str, Column]
+    systems: Mapping[str, Mapping[str, str]], columns: Columns
 ) -> Iterator[tuple[str, Column]]:
     """Each metric of each system, with its column."""
     for own in systems.values():
@@ -681,7 +678,7 @@ def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
     return {name.partition(".")[2]: chosen[name] for name in scores}
 
 
-def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> dict[str, str]:
+def _first_row(table: Iterable[NumberedRow], chosen: Mapping[str, str]) -> dict[str, str]:
     """What is read of the first row that has an answer."""
     rows = [row for _, row in islice(table, LOOKED_AT)]
     targets = []
@@ -696,7 +693,7 @@ def _first_row(table: Iterable[tuple[int, Row]], chosen: Mapping[str, str]) -> d
     return {target: beginning(only_text(cell(row, chosen[target]))) for target in targets}
 
 
-def _check_verdicts(columns: Mapping[str, Column], words: Mapping[str, float | None]) -> None:
+def _check_verdicts(columns: Columns, words: Mapping[str, float | None]) -> None:
     """Raises BadOption for a column of words of which not all are worth something: scores of the
     others alone would say that all is right, or all wrong. `columns`: by metric.
     """

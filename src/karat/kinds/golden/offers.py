@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from karat.documents import cells
-from karat.documents.columns import Column
+from karat.documents.columns import Column, Columns
 from karat.documents.names import Role, names_documents, roles_of
 from karat.documents.roles import Reading, Undecided
 from karat.documents.sentences import holds_code
@@ -28,9 +28,7 @@ _MOST_COLUMNS = 60
 _OTHER_THAN_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
-def undecided_fault(
-    undecided: Undecided, columns: Mapping[str, Column], notes: Iterable[str] = ()
-) -> Fault:
+def undecided_fault(undecided: Undecided, columns: Columns, notes: Iterable[str] = ()) -> Fault:
     """The one question that a file leaves open, with complete readings to choose from; `notes`:
     how its rows were found.
     """
@@ -104,7 +102,7 @@ def undecided_fault(
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 
-def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
+def setting_lines(reading: Reading, columns: Columns) -> list[str]:
     """A reading as lines of an experiment file: the roles that it decides, and what must be said of
     their cells, each with another possibility in a comment.
     """
@@ -150,7 +148,7 @@ def setting_lines(reading: Reading, columns: Mapping[str, Column]) -> list[str]:
     return lines
 
 
-def documents_in(columns: Mapping[str, Column]) -> list[str]:
+def documents_in(columns: Columns) -> list[str]:
     """The paths of documents in lists of objects without a grade: `relevant[].path`."""
     found = []
     for path, column in columns.items():

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from karat.documents.columns import Column, paths_in
+from karat.documents.columns import Column, Columns, paths_in
 from karat.documents.names import (
     Meaning,
     is_score_name,
@@ -139,7 +139,7 @@ _FEWEST_OF_A_RECORD = 8  # columns
 _FEWEST_OF_A_GRID = 8  # rows
 
 
-def no_questions(columns: Mapping[str, Column], *, talks: bool = False) -> str | None:
+def no_questions(columns: Columns, *, talks: bool = False) -> str | None:
     """What a file without questions holds instead; None: nothing known. `talks`: whether people
     speak in it, who are no records.
     """
@@ -211,7 +211,7 @@ def all_the_same(columns: Iterable[str]) -> str:
     )
 
 
-def _sort_of(columns: Mapping[str, Column], names: Collection[str]) -> str | None:
+def _sort_of(columns: Columns, names: Collection[str]) -> str | None:
     """What rows hold in which no column is surely a question or what is expected; None: unknown."""
     texts = {path: column for path, column in columns.items() if column.is_text}
     words = not any(_most(column, _TWO_WORDS) for column in texts.values())
@@ -270,7 +270,7 @@ _IDS = _DOCUMENT_IDS | word_set("url link title subtitle author uri path")
 _MAY_BE_RIGHT = word_set("category categories type level tag tags")
 
 
-def is_table(columns: Mapping[str, Column]) -> bool:
+def is_table(columns: Columns) -> bool:
     """Whether rows are data, as of orders: numbers, short texts that repeat, and no name of
     a question or of what is right.
     """
@@ -301,7 +301,7 @@ _ANSWERS = word_set("answer answers response responses reply output outputs text
 _NO_DATA = frozenset({"id", "started"})
 
 
-def is_grid(columns: Mapping[str, Column]) -> bool:
+def is_grid(columns: Columns) -> bool:
     """Whether rows are combinations of a few values each, none of them a sentence or expected."""
     if len(columns) < 3 or with_role(columns, "golden", "criterion", "messages"):
         return False
@@ -315,7 +315,7 @@ def is_grid(columns: Mapping[str, Column]) -> bool:
     return any(column.is_text for column in columns.values())
 
 
-def are_records(columns: Mapping[str, Column]) -> bool:
+def are_records(columns: Columns) -> bool:
     """Whether rows have many columns, and none is a question, or expected, by its name or text."""
     top = [path for path in columns if "." not in path]
     asked = with_role(paths_in(columns), "question", "golden", "messages")
@@ -331,7 +331,7 @@ def are_records(columns: Mapping[str, Column]) -> bool:
     return True
 
 
-def answers_alone(columns: Mapping[str, Column]) -> str | None:
+def answers_alone(columns: Columns) -> str | None:
     """What a key to questions elsewhere is: numbers with letters, or golden answers beside nothing
     but numbers and classes; None: it is another file.
     """
@@ -370,7 +370,7 @@ def answers_alone(columns: Mapping[str, Column]) -> str | None:
     return None
 
 
-def results(columns: Mapping[str, Column]) -> str | None:
+def results(columns: Columns) -> str | None:
     """What rows are that say how good each repetition of a question was, and not what is right;
     None: they are others.
     """
@@ -443,7 +443,7 @@ def graded_documents(column: Column) -> list[str]:
     return []
 
 
-def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
+def answers_to_judge(columns: Columns) -> str | None:
     """What a file is that holds answers and the verdicts that a judge should give on them; None: it
     is another one.
     """
@@ -465,7 +465,7 @@ def answers_to_judge(columns: Mapping[str, Column]) -> str | None:
     return None
 
 
-def _are_qrels(columns: Mapping[str, Column]) -> bool:
+def _are_qrels(columns: Columns) -> bool:
     """Whether rows are the id or the text of a question, the id of a document and a grade, as TREC
     writes them: perhaps without names of the columns.
     """

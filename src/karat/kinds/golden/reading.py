@@ -14,7 +14,7 @@ from karat.documents.answers import hint
 from karat.documents.batches import Table
 from karat.documents.candidates import Taken
 from karat.documents.cells import PLAIN, Options, Unread
-from karat.documents.columns import LOOKED_AT, Row, cell, columns_of, is_empty
+from karat.documents.columns import LOOKED_AT, NumberedRow, Row, cell, columns_of, is_empty
 from karat.documents.doubts import Seen, doubts
 from karat.documents.emptiness import says_unanswerable, unanswerable_values
 from karat.documents.names import (
@@ -730,7 +730,7 @@ class RowReader:
             return cells.with_distractors(row, self._golden, self._distractors)
         return None
 
-    def _read(self, rows: Iterable[tuple[int, tuple[int, Row]]]) -> list[Numbered]:
+    def _read(self, rows: Iterable[tuple[int, NumberedRow]]) -> list[Numbered]:
         """A sample for each position and row, or what is wrong with it.
 
         Most cells are plain texts, which need no function to be read.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from karat.documents.columns import Column, is_empty
+from karat.documents.columns import Columns, is_empty
 from karat.documents.roles import Reading, Undecided, assign
 
 
-def asked_at_once(columns: Mapping[str, Column], turns: str, needs_golden: bool) -> Undecided:
+def asked_at_once(columns: Columns, turns: str, needs_golden: bool) -> Undecided:
     """The readings in which an agent is asked all turns of a row in one message."""
     named = {"question": (turns,)}
     result = assign(columns, door="dataset", named=named, needs_golden=needs_golden)
@@ -20,7 +20,7 @@ def asked_at_once(columns: Mapping[str, Column], turns: str, needs_golden: bool)
     return Undecided(asked="what is asked, and what is right,", readings=tuple(readings))
 
 
-def paths_beside(columns: Mapping[str, Column], path: str) -> list[str]:
+def paths_beside(columns: Columns, path: str) -> list[str]:
     """The path, and those of what else is filled in the objects of its list: `turns[].user`."""
     listed, is_inside, _ = path.partition("[].")
     example = columns[listed].example if is_inside else []

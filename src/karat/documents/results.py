@@ -97,6 +97,10 @@ _AFTER = _PREDICTED | word_set(
 _BEFORE = _AFTER | {"generated"}
 _SET = word_set("temp temperature prompt variant version model shot shots topk k")
 """First words of names that say how each of several answers was asked for."""
+Names = Mapping[str, tuple[str, ...]]
+"""Columns with the words that name the system of each."""
+_Families = dict[tuple[str, str], dict[str, tuple[str, ...]]]
+"""Columns of answers that are called alike, by what is alike in their names."""
 
 
 def score_columns(columns: Columns) -> list[str]:
@@ -399,14 +403,14 @@ def joining_id(columns: Columns) -> str | None:
     return None
 
 
-def systems_in(columns: Columns, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def systems_in(columns: Columns, paths: Iterable[str]) -> Names:
     """Columns of answers that differ by the name of a system alone → the words of that name.
 
     `gpt_answer` and `claude_answer`, `pred_small` and `pred_large`, `systems.a.output` and
     `systems.b.output`, or columns of text that are called `RAG` and `Baseline`. Empty: there are
     none. `paths`: columns that may hold answers.
     """
-    families: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    families: _Families = {}
     paths = [*paths]
     for path in paths:
         words = words_of(path)
@@ -442,7 +446,7 @@ def systems_in(columns: Columns, paths: Iterable[str]) -> dict[str, tuple[str, .
 
     _add_measured(families, columns, paths)
     add_judged(families, columns, paths)
-    best: dict[str, tuple[str, ...]] = {}
+    best: Names = {}
     for (kind, head), found in sorted(
         families.items(),
         key=lambda one: (_depth(one[1]), not one[0][1]),
@@ -465,7 +469,7 @@ def systems_in(columns: Columns, paths: Iterable[str]) -> dict[str, tuple[str, .
 
 
 def _add_measured(
-    families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
+    families: _Families,
     columns: Columns,
     paths: Iterable[str],
 ) -> None:
@@ -489,7 +493,7 @@ def _add_measured(
 
 
 def add_judged(
-    families: dict[tuple[str, str], dict[str, tuple[str, ...]]],
+    families: _Families,
     columns: Columns,
     paths: Iterable[str],
 ) -> None:
@@ -516,8 +520,8 @@ def add_judged(
 
 def _without_copies(
     columns: Columns,
-    family: Mapping[str, tuple[str, ...]],
-) -> dict[str, tuple[str, ...]]:
+    family: Names,
+) -> Names:
     """A family without a column of texts that are all in the others, such as the better one, but
     with each of numbered repetitions, which may agree.
     """
@@ -538,7 +542,7 @@ def _without_copies(
     return kept
 
 
-def without_shared(names: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def without_shared(names: Names) -> Names:
     """Words of names without those at one end that all share; as they are, if none is left of
     one: `translation`, `google` and `translation`, `deepl` are `google` and `deepl`.
     """
@@ -556,7 +560,7 @@ def without_shared(names: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str,
     return found
 
 
-def _answer_alike(columns: Columns, family: Mapping[str, tuple[str, ...]]) -> bool:
+def _answer_alike(columns: Columns, family: Names) -> bool:
     """Whether columns such as `predicted_small` are answers to one question, not its several parts:
     a name is that of a system, or each holds values that a golden column has.
     """
@@ -707,7 +711,7 @@ def scored_systems(columns: Columns) -> tuple[str, ...]:
 
 
 def scores_by_system(
-    systems: Mapping[str, tuple[str, ...]],
+    systems: Names,
     columns: Columns,
     *,
     file: str,
@@ -773,7 +777,7 @@ def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
     return {}
 
 
-def _shared_metrics(scores: Sequence[str], *, last: bool) -> dict[str, tuple[str, ...]]:
+def _shared_metrics(scores: Sequence[str], *, last: bool) -> Names:
     """Column → the most words that another column ends with, too, after a name of its own; not
     `last`: that it begins with. Without columns that share none.
     """
@@ -829,7 +833,7 @@ def models_by_system(systems: Iterable[str], columns: Columns) -> dict[str, str]
 
 def belongs_to(
     column: str,
-    systems: Mapping[str, tuple[str, ...]],
+    systems: Names,
 ) -> tuple[str, tuple[str, ...]] | None:
     """The column of answers of the system whose object holds another column, or whose name it
     begins or ends with, and the rest of its words. None: no system's.

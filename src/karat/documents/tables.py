@@ -27,9 +27,13 @@ from karat.documents.names import (
 
 _MOST_CELLS = 10  # of a row that is a list of texts
 _DEEPEST = 4  # levels of objects above a list of rows
+_Document = Mapping[str, Any]
+_Rows = list[dict[str, Any]]
+_Tables = dict[str, list[Any]]
+"""Lists of rows by their dotted names."""
 
 
-def tables_in(document: Any) -> dict[str, list[Any]]:
+def tables_in(document: Any) -> _Tables:
     """The lists of rows in a document, by their dotted names; "" is the document itself."""
     if isinstance(document, list):
         return {"": document}
@@ -45,7 +49,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if rows:
         return {"": rows}
 
-    found: dict[str, list[Any]] = {}
+    found: _Tables = {}
     _collect(document, "", found, depth=1)
     if len(found) > 1 and _is_a_chat(found):
         return {"": [document]}
@@ -74,7 +78,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     return talks or _alike_by_id(document)
 
 
-def rows_of(item: Any) -> list[dict[str, Any]]:
+def rows_of(item: Any) -> _Rows:
     """The rows in an item of a list: itself, a list of chat messages as one row, the objects in a
     list, or a sentence or a list of texts as cells without names. Empty: it is no row.
     """
@@ -117,7 +121,7 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
     return [name for name, score in scored.items() if score == most]
 
 
-def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> _Rows:
     """The rows of tables with the same columns as one, with what parts their names as condition:
     `{"small": [{…}], "large": [{…}]}`. Empty if they differ, or are parts of one dataset.
 
@@ -169,7 +173,7 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     return rows
 
 
-def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, Any]], str, str]:
+def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[_Rows, str, str]:
     """The rows of a list of results, each with the entry that its id or name has in a list of
     questions, and the names of both lists. No rows: there are no two such lists.
     """
@@ -216,7 +220,7 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[list[dict[str, 
     return [], "", ""
 
 
-def _questions(row: Mapping[str, Any]) -> list[str]:
+def _questions(row: _Document) -> list[str]:
     """The columns that are surely questions."""
     found: list[str] = []
     for key in row:
@@ -312,14 +316,14 @@ def _speaks(rows: Sequence[Any]) -> int:
 
 
 def _collect(
-    value: Mapping[str, Any],
+    value: _Document,
     prefix: str,
-    found: dict[str, list[Any]],
+    found: _Tables,
     depth: int,
 ) -> None:
     for key, below in value.items():
         if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):
-            inner: dict[str, list[Any]] = {}
+            inner: _Tables = {}
             is_run = len(below) == 1 and key.casefold() in _RUNS and not _speaks(below)
             if is_run and depth < _DEEPEST:  # its rows are inside
                 _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
@@ -338,7 +342,7 @@ def _collect(
                 found[f"{prefix}{key}"] = rows
                 continue
 
-            lists: dict[str, list[Any]] = {}
+            lists: _Tables = {}
             _collect(below, f"{prefix}{key}.", lists, depth + 1)
             for name, rows in lists.items():
                 if not _SETTINGS & {*words_of(key)} or _speaks(rows):
@@ -349,13 +353,13 @@ _SETTINGS = word_set("config configuration settings params parameters hyperparam
 """Names of objects whose lists say how something was run."""
 
 
-def results_inside(parts: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[Any]]:
+def results_inside(parts: Sequence[_Document], name: str) -> _Tables:
     """The lists of rows with a question and an answer in the few parts of a message, say."""
-    found: dict[str, list[Any]] = {}
+    found: _Tables = {}
     if name.count(".") > 2 * _DEEPEST:
         return found
     for number, part in enumerate(parts):
-        inner: dict[str, list[Any]] = {}
+        inner: _Tables = {}
         _collect(part, f"{name}.{number}.", inner, depth=1)
         for inside, rows in inner.items():
             if _questions(rows[0]) and any(Meaning("answer") in meanings(key) for key in rows[0]):
@@ -364,7 +368,7 @@ def results_inside(parts: Sequence[Mapping[str, Any]], name: str) -> dict[str, l
     return found
 
 
-def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_by_id(document: _Document) -> _Rows:
     """The entries of an object whose keys are ids: objects that have keys in common."""
     entries = list(document.values())
     if len(entries) < 2 or not all(isinstance(entry, Mapping) and entry for entry in entries):
@@ -409,9 +413,9 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _talks_in(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _talks_in(document: _Document) -> _Tables:
     """The lists of an object that hold a list of texts for each conversation, by their names."""
-    found: dict[str, list[Any]] = {}
+    found: _Tables = {}
     for key, talks in document.items():
         if not _holds_turns(key) or not isinstance(talks, list):
             continue
@@ -426,7 +430,7 @@ def _talks_in(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
-def _alike_by_id(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _alike_by_id(document: _Document) -> _Tables:
     """The entries of an object whose keys are ids, whatever they hold: many objects with most keys
     in common, of which some are texts.
     """
@@ -451,7 +455,7 @@ def _asks(text: str) -> bool:
     return text.strip().endswith(("?", "？", "؟"))
 
 
-def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+def _parallel_lists(entries: Sequence[_Document]) -> list[str]:
     """Keys of lists that are equally long in each entry, of which one holds answers or scores:
     `responses` and `scores`.
     """
@@ -482,7 +486,7 @@ def _parallel_lists(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dict[str, Any]]:
+def _rows_of_arms(document: _Document, lists: Sequence[str]) -> _Rows:
     """The rows of an object whose keys are conditions with lists: a position is an item."""
     rows = []
     for key, entry in document.items():
@@ -500,7 +504,7 @@ def _rows_of_arms(document: Mapping[str, Any], lists: Sequence[str]) -> list[dic
     return rows
 
 
-def _best_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _best_by_id(document: _Document) -> _Rows:
     """The first answer to each question of an object whose keys are ids, with what else a model
     thought likely: `{"q1": [{"text": …, "probability": 0.9}, …], "q2": …}`.
     """
@@ -519,7 +523,7 @@ def _best_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _answers_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _answers_by_id(document: _Document) -> _Rows:
     """The questions of an object that holds a text of each system for each question, by its id or
     its text: `{"q1": {"gpt": "…", "claude": "…"}}` or `{"gpt": {"q1": "…", "q2": "…"}, …}`.
     """
@@ -552,7 +556,7 @@ def _name_questions(names: Sequence[str]) -> bool:
 _LIKELY = frozenset({"probability", "prob", "logit", "start_logit", "logprob", "confidence"})
 
 
-def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_under_names(document: _Document) -> _Rows:
     """The rows of a table as pandas and W&B write it: `{"columns": […], "data": [[…], […]]}`."""
     names, cells = document.get("columns"), document.get("data") or document.get("rows")
     if not isinstance(names, list) or not isinstance(cells, list):
@@ -568,7 +572,7 @@ def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cells]
 
 
-def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _chats_by_id(document: _Document) -> _Rows:
     """The entries of an object whose keys are ids: lists of chat messages, or objects with such a
     list of their turns; the object may be the only one inside another.
     """
@@ -593,14 +597,14 @@ def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return []
 
 
-def _messages_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages_by_id(document: _Document) -> _Rows:
     """The messages in lists under ids, each with the id of its chat: objects with a time and a
     text of one name. Empty: the lists hold something else, or their names are no ids.
     """
     ids = sum(_LONG_NUMBER.search(name) is not None for name in document)
     if 2 * ids <= len(document):
         return []
-    rows: list[dict[str, Any]] = []
+    rows: _Rows = []
     for name, entries in document.items():
         for entry in entries:
             if not isinstance(entry, Mapping):
@@ -623,7 +627,7 @@ _LONG_NUMBER = re.compile(r"\d{4}")  # in what is the id of a chat or of a perso
 _ID_OF_A_CHAT = next((f"{word}_id" for word in ADDED.before_id), "id")
 
 
-def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _chats_in_branches(document: _Document) -> _Rows:
     """The chats in all branches of an object, as of users with the chats of each by id: each with
     the path of its keys. Empty: no objects part them, or not all that is below them are chats.
     """
@@ -640,7 +644,7 @@ def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     if len(branches) + len(lists) < 2 or not branches or not (nested or lists):
         return []
-    found: list[dict[str, Any]] = []
+    found: _Rows = []
     for name, branch in document.items():
         chats = _chats_below(branch, name, depth=1)
         if isinstance(branch, Mapping) and not chats:
@@ -650,7 +654,7 @@ def _chats_in_branches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
+def _chats_below(value: object, name: str, depth: int) -> _Rows:
     chat = _chat_at(value)
     if chat is not None:
         key = "id"
@@ -659,7 +663,7 @@ def _chats_below(value: object, name: str, depth: int) -> list[dict[str, Any]]:
 
         return [{key: name, **chat}]
 
-    found: list[dict[str, Any]] = []
+    found: _Rows = []
     if isinstance(value, Mapping) and depth < _DEEPEST:
         for key, below in value.items():
             found += _chats_below(below, f"{name}.{key}", depth + 1)
@@ -716,7 +720,7 @@ def _is_a_chat(tables: Mapping[str, list[Any]]) -> bool:
     return {"user", "assistant"} <= {*map(whose, turns)}
 
 
-def _chat_of_pairs(document: Mapping[str, Any]) -> dict[str, Any] | None:
+def _chat_of_pairs(document: _Document) -> dict[str, Any] | None:
     """The object that is one chat, whose list has an object with what each side says for every
     turn; also as the only one under its id.
     """
@@ -748,7 +752,7 @@ def _is_pair(turn: object) -> bool:
     return isinstance(turn, list) and len(turn) == 2 and all(isinstance(t, str) for t in turn)
 
 
-def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _retrieval(document: _Document) -> _Rows:
     """The questions of a retrieval set, each with the ids and the texts of its documents."""
     asked = document.get("queries") or document.get("questions")
     corpus = document.get("corpus")
@@ -774,7 +778,7 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of_columns(document: _Document) -> _Rows:
     """The rows of columns that are lists of one length, or objects with the same keys."""
     lists = {}
     for key, value in document.items():
@@ -805,7 +809,7 @@ def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_one_row(document: Mapping[str, Any]) -> bool:
+def _is_one_row(document: _Document) -> bool:
     """Whether an object is itself a row: it names a question in words, and something beside it."""
     asks = False
     answers = False

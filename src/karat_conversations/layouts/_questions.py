@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from karat.documents.names import with_role
+from karat.documents.text_rows import BELOW_HEADER, cells_in
 
 _ASKED = "q|question|frage|pregunta|pergunta|domanda|问|问题|вопрос"
 _SAID = (
@@ -18,9 +19,6 @@ _MARK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Where a question or an answer begins. `A)` begins a choice."""
-_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?")
-"""The line between the names of the columns and the rows."""
-_BAR = re.compile(r"(?<!\\)\|")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•]|\(?\d{1,4}[.):])[ \t]+")
 _ASKS = ("?", "？", "؟", "\u037e")  # the last is Greek
@@ -57,9 +55,9 @@ def _of_tables(text: str) -> list[Mapping[str, str]]:
     rows: list[Mapping[str, str]] = []
     names: list[str] = []
     for at, line in enumerate(lines[1:], start=1):
-        if not _RULE.fullmatch(line):
+        if not BELOW_HEADER.fullmatch(line):
             continue
-        header = _cells(lines[at - 1])
+        header = cells_in(lines[at - 1])
         if not with_role(header, "question") or len({*header}) < len(header):
             continue
         if names and header != names:
@@ -68,20 +66,12 @@ def _of_tables(text: str) -> list[Mapping[str, str]]:
         for row in lines[at + 1 :]:
             if not row.startswith("|"):
                 break
-            cells = _cells(row)
+            cells = cells_in(row)
             if len(cells) != len(names):
                 return []
             rows.append(dict(zip(names, cells, strict=True)))
 
     return rows
-
-
-def _cells(line: str) -> list[str]:
-    found = []
-    for cell in _BAR.split(line.strip("|")):
-        found.append(cell.replace("\\|", "|").strip())
-
-    return found
 
 
 def _below_headings(text: str) -> list[Mapping[str, str]]:

@@ -44,6 +44,8 @@ _TIMES = word_set("date day time timestamp datetime hour started created updated
 _FEW_DOUBLED = 0.05  # of the questions under a condition
 _FEWEST_ALIKE = 5  # questions
 _MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
+_Key = tuple[str, ...]
+"""The cells that say which sample a row is of."""
 
 
 class ARowASystem:
@@ -136,14 +138,14 @@ class Placed:
         self._ids = ids
 
     def __iter__(self) -> Iterator[NumberedRow]:
-        met = Counter[tuple[str, ...]]()
+        met = Counter[_Key]()
         for number, row in self._rows:
             key = key_of(row, self._ids)
             met[key] += 1
             yield number, {PLACE: str(met[key]), **row}
 
 
-_Group = tuple[tuple[str, ...], str | None]  # a row's sample and condition
+_Group = tuple[_Key, str | None]  # a row's sample and condition
 _Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], float | None]
 """The reply of a row, why there is none, its scores, and its seconds."""
 
@@ -257,7 +259,7 @@ class Trials:
         repetitions = self._repetitions()
         copies = Copies("row")
         counts = Counter[_Group]()
-        first: dict[tuple[str, ...], tuple[str, str | None]] = {}
+        first: dict[_Key, tuple[str, str | None]] = {}
         for batch in self._table:
             wrong: dict[int, list[str]] = {}  # place in the batch → what cannot be read there
             texts = self._texts(batch)
@@ -423,7 +425,7 @@ class Trials:
 
         return own.different() == both.different()
 
-    def _whole_keys(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    def _whole_keys(self) -> Mapping[_Key, _Key]:
         """The key of a row that has an id and no question → that of the first row with both; that
         of a question in another spelling → that of the first row with its id.
         """
@@ -437,7 +439,7 @@ class Trials:
         for batch in self._table:
             bare |= {key for key in batch.keys(self._of_one_sample) if not any(key[1:])}
 
-        whole: dict[tuple[str, ...], tuple[str, ...]] = {}
+        whole: dict[_Key, _Key] = {}
         for batch in self._table if bare else ():
             for key in batch.keys(self._of_one_sample):
                 without = (key[0], *[""] * (len(key) - 1))
@@ -446,7 +448,7 @@ class Trials:
 
         return whole
 
-    def _spellings(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    def _spellings(self) -> Mapping[_Key, _Key]:
         """The keys of ids that were found by name and have several questions → the first key of
         each. Notes them.
         """
@@ -464,8 +466,8 @@ class Trials:
 
         if pairs.different() <= ids.different():
             return {}
-        first: dict[str, tuple[str, ...]] = {}
-        found: dict[tuple[str, ...], tuple[str, ...]] = {}
+        first: dict[str, _Key] = {}
+        found: dict[_Key, _Key] = {}
         for batch in self._table:
             for key in batch.keys(self._of_one_sample):
                 earlier = first.setdefault(key[0], key)
@@ -480,7 +482,7 @@ class Trials:
 
         return found
 
-    def _asked(self, key: tuple[str, ...]) -> tuple[str, str | None]:
+    def _asked(self, key: _Key) -> tuple[str, str | None]:
         """The question and the golden answer in a key."""
         texts = dict(zip(self._of_one_sample, key, strict=True))
         question = texts.get(self._columns.get("question", ""))
@@ -550,13 +552,13 @@ class Trials:
                 )
                 return
 
-    def _name(self, key: tuple[str, ...]) -> str:
+    def _name(self, key: _Key) -> str:
         """The id of a sample; with what parts it from another of the same id."""
         if self._parted_by is None or key[0] not in self._parted:
             return key[0]
         return f"{key[0]} · {key[self._of_one_sample.index(self._parted_by)]}"
 
-    def _keys(self, batch: Batch) -> Sequence[tuple[str, ...]]:
+    def _keys(self, batch: Batch) -> Sequence[_Key]:
         """What tells the samples of rows apart."""
         keys = batch.keys(self._of_one_sample)
         if not self._whole:
@@ -612,7 +614,7 @@ class Trials:
         # what differs from question to question only is a property of questions
         for target in ("condition", "model"):
             if target in columns:
-                keys = set[tuple[str, ...]]()
+                keys = set[_Key]()
                 for batch in table:
                     keys |= {*batch.keys([columns[target]])}
 

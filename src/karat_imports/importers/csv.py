@@ -104,6 +104,8 @@ from karat_imports.importers.chats import Chats, table, who_answers
 __all__ = ["Csv"]
 
 _TARGETS = ("id", "condition", "repetition", *TEXTS, *NUMBERS)
+_Chosen = Mapping[str, str]
+"""Targets with the columns that they are taken from."""
 
 
 class Csv:
@@ -304,13 +306,13 @@ class Csv:
     def _identified(
         self,
         rows: Rows,
-        table: Iterable[tuple[int, Row]],
+        table: Iterable[NumberedRow],
         chosen: dict[str, str],
         findings: Findings,
         *,
         items: bool,
         systems: bool,
-    ) -> Iterable[tuple[int, Row]]:
+    ) -> Iterable[NumberedRow]:
         """The table, and in `chosen` the column that tells samples apart: if there is none, their
         numbers, added to the table.
         """
@@ -330,7 +332,7 @@ class Csv:
             findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
         return Numbered(table)
 
-    def _are_items(self, rows: Rows, chosen: Mapping[str, str]) -> bool:
+    def _are_items(self, rows: Rows, chosen: _Chosen) -> bool:
         """Whether many rows of one id, with no question and nothing that parts them, have
         different texts: they are items under it.
         """
@@ -342,7 +344,7 @@ class Csv:
         said = {text_of(cell(row, chosen["answer"])) for row in first}
         return len(first) > _MANY * len(ids) and len(said) > _MANY * len(ids)
 
-    def _found_by_name(self, chosen: Mapping[str, str], trials: Trials) -> list[str]:
+    def _found_by_name(self, chosen: _Chosen, trials: Trials) -> list[str]:
         """Each target whose column the user has not named, and that is used."""
         found = []
         for target, column in chosen.items():
@@ -357,7 +359,7 @@ class Csv:
         self,
         seen: Seen,
         used: Collection[str],
-        chosen: Mapping[str, str],
+        chosen: _Chosen,
         trials: Trials,
     ) -> Iterator[str]:
         """What is not read, or not certain."""
@@ -415,7 +417,7 @@ class Csv:
 
     def _columns(
         self, path: Path, columns: Columns, findings: Findings
-    ) -> tuple[dict[str, str], Mapping[str, Mapping[str, str]]]:
+    ) -> tuple[dict[str, str], Mapping[str, _Chosen]]:
         """Target → column: those that `map` names, then those that are found by their names; and
         column of answers → metric → column, if each such column is a system's.
 
@@ -457,7 +459,7 @@ class Csv:
         if not is_result(found | chosen):
             raise no_results(path, columns, result, [*found, *chosen])
         _check_of_answers(columns, found, mapped)
-        systems: Mapping[str, Mapping[str, str]] = {}
+        systems: Mapping[str, _Chosen] = {}
         if "answer" not in found | chosen and not judged:
             scores = [name for name in found if name.startswith("score.")]
             systems = systems_of_scores([found[name] for name in scores])
@@ -482,7 +484,7 @@ def _decided(
     columns: Columns,
     result: Undecided,
     named: Mapping[Role, tuple[str, ...]],
-    mapped: Mapping[str, str],
+    mapped: _Chosen,
 ) -> Reading:
     """The reading that the user has named. Raises BadOption if that does not say enough."""
     agreed = []
@@ -508,7 +510,7 @@ def _decided(
     return Reading(roles=roles)
 
 
-def _parting_id(rows: Rows, chosen: Mapping[str, str]) -> dict[str, str]:
+def _parting_id(rows: Rows, chosen: _Chosen) -> dict[str, str]:
     """The column that tells all rows of a condition and repetition apart, as an id; empty: none
     does, or rows name neither.
     """
@@ -546,7 +548,7 @@ def _leave_out_words(
         )
 
 
-def _check_of_answers(columns: Columns, found: Mapping[str, str], mapped: Collection[str]) -> None:
+def _check_of_answers(columns: Columns, found: _Chosen, mapped: Collection[str]) -> None:
     """Raises BadOption for scores of something else than answers, with what reads them all the
     same, unless the user has named columns. `found`: target → column.
     """
@@ -561,7 +563,7 @@ def _check_of_answers(columns: Columns, found: Mapping[str, str], mapped: Collec
 
 def _of_answers(
     path: Path, columns: Columns, answers: Sequence[str]
-) -> tuple[Mapping[str, Mapping[str, str]], set[str]]:
+) -> tuple[Mapping[str, _Chosen], set[str]]:
     """Column of answers → metric → column, where each is a system's; and the columns that say
     something of one of them alone.
     """
@@ -590,8 +592,8 @@ def _of_systems_named(path: Path, patterns: Iterable[str], columns: Columns) -> 
 
 
 def _systems_said(
-    systems: Mapping[str, Mapping[str, str]],
-    models: Mapping[str, str],
+    systems: Mapping[str, _Chosen],
+    models: _Chosen,
     table: ARowASystem,
     *,
     answered: bool,
@@ -624,7 +626,7 @@ def _systems_said(
         yield f"score.{metric} of each: {listed(own)}"
 
 
-def _check_map(path: Path, mapped: Mapping[str, str], columns: Columns) -> None:
+def _check_map(path: Path, mapped: _Chosen, columns: Columns) -> None:
     """Raises BadOption for an unknown target, or a column that there is not."""
     for target, column in mapped.items():
         if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
@@ -638,9 +640,7 @@ def _check_map(path: Path, mapped: Mapping[str, str], columns: Columns) -> None:
             )
 
 
-def _roles(
-    chosen: Mapping[str, str], columns: Columns, systems: Sequence[str]
-) -> dict[Role, Sequence[str]]:
+def _roles(chosen: _Chosen, columns: Columns, systems: Sequence[str]) -> dict[Role, Sequence[str]]:
     """Role → columns. `systems`: the answers of several, if they are."""
     roles: dict[Role, Sequence[str]] = {}
     if choices := with_role(columns, "choices"):
@@ -659,16 +659,14 @@ def _roles(
     return roles
 
 
-def _of_systems(
-    systems: Mapping[str, Mapping[str, str]], columns: Columns
-) -> Iterator[tuple[str, Column]]:
+def _of_systems(systems: Mapping[str, _Chosen], columns: Columns) -> Iterator[tuple[str, Column]]:
     """Each metric of each system, with its column."""
     for own in systems.values():
         for name, column in own.items():
             yield name, columns[column]
 
 
-def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
+def _metrics(chosen: _Chosen) -> dict[str, str]:
     """Metric → its column."""
     scores = []
     for name in chosen:
@@ -678,7 +676,7 @@ def _metrics(chosen: Mapping[str, str]) -> dict[str, str]:
     return {name.partition(".")[2]: chosen[name] for name in scores}
 
 
-def _first_row(table: Iterable[NumberedRow], chosen: Mapping[str, str]) -> dict[str, str]:
+def _first_row(table: Iterable[NumberedRow], chosen: _Chosen) -> dict[str, str]:
     """What is read of the first row that has an answer."""
     rows = [row for _, row in islice(table, LOOKED_AT)]
     targets = []
@@ -737,7 +735,7 @@ def _check_named(trials: Trials) -> None:
         )
 
 
-def _check_together(path: Path, rows: Rows, chosen: Mapping[str, str]) -> None:
+def _check_together(path: Path, rows: Rows, chosen: _Chosen) -> None:
     """Raises BadDataset if every answer is in a row without a question: rows are messages."""
     if not {"question", "answer"} <= {*chosen}:
         return

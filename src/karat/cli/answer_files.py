@@ -545,7 +545,7 @@ def _refuse_folded(rows: _FileRows, columns: Columns) -> None:
     whole = unfolded(rows.read)
     if whole is rows.read:
         return
-    result = assign(columns_of(row for _, row in whole.rows), door="results", file=rows.path.name)
+    result = assign(whole.seen_columns(), door="results", file=rows.path.name)
     if isinstance(result, Reading):
         readings = [result]
     else:

@@ -53,7 +53,7 @@ def answer_columns(file: Path, *, named: Iterable[str]) -> tuple[str, ...]:
     `named`: columns that the user has said to be something else. Raises BadOption if several
     columns may be the answer.
     """
-    columns = columns_of(row for _, row in kinds.read_rows(file).rows)
+    columns = kinds.read_rows(file).seen_columns()
     others = {*named}
     free = {path: column for path, column in columns.items() if path not in others}
     result = assign(free, door="results", file=file.name)

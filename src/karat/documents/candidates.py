@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from karat.documents.cells import holds_texts
-from karat.documents.columns import Columns, outermost
+from karat.documents.columns import Columns, are_texts, outermost
 from karat.documents.emptiness import unanswerable_values
 from karat.documents.names import (
     ADDED,
@@ -381,7 +381,7 @@ class Candidates:
             deep = unknown or path.count(".") > 1
             lists = 2 * column.lists > column.filled and not column.messages
             example = column.example
-            texts = isinstance(example, list) and all(isinstance(part, str) for part in example)
+            texts = isinstance(example, list) and are_texts(example)
             said = column.is_text or (lists and texts)
             if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
                 continue

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.documents.columns import Columns, Row, cell, is_empty
+from karat.documents.columns import Columns, Row, are_objects, cell, is_empty
 from karat.documents.names import (
     any_speaker_and_text,
     ends_with_reply,
@@ -240,7 +240,7 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
     if is_empty(value):
         return None
     if isinstance(value, list):
-        if all(isinstance(part, Mapping) for part in value):
+        if are_objects(value):
             return _options_of_objects(value)
         if any(isinstance(part, (list, Mapping)) for part in value):
             return None

@@ -314,6 +314,16 @@ def _objects_in(values: Iterable[object]) -> Iterator[Row]:
             yield value
 
 
+def are_texts(values: Iterable[object]) -> bool:
+    """Whether all values are texts."""
+    return all(isinstance(value, str) for value in values)
+
+
+def are_objects(values: Iterable[object]) -> bool:
+    """Whether all values are objects."""
+    return all(isinstance(value, Mapping) for value in values)
+
+
 def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Column]:
     """The columns of a file, and the keys of objects in them as columns of their own; also the
     `named` paths that lead into lists.

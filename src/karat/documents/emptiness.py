@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from itertools import islice
 
-from karat.documents.columns import LOOKED_AT, NumberedRow, Row, cell, is_empty
+from karat.documents.columns import NumberedRow, Row, cell, is_empty
 from karat.documents.languages import YES_OR_NO
 from karat.documents.names import joined, last_part, word_set, words_of
 from karat.documents.row_list import Rows
@@ -101,7 +100,7 @@ def unanswerable_values(name: str) -> Collection[str]:
 def in_use(rows: Rows) -> Rows:
     """The rows that no column such as `enabled` or `skip` puts out of use; counts the others."""
     names: dict[str, None] = {}
-    for _, row in islice(rows.rows, LOOKED_AT):
+    for row in rows.first_rows():
         names.update(dict.fromkeys(row))
 
     for name in names:

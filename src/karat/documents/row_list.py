@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from karat.documents.columns import NumberedRow, Row
+from karat.documents.columns import LOOKED_AT, Column, NumberedRow, Row, columns_of
 from karat.documents.hub import shown
 from karat.documents.storable import why_unfit
 from karat.errors import BadDataset, Fault
@@ -39,6 +40,14 @@ class Rows(msgspec.Struct):
         """The same without a row, to be filled with rows made of these; and with further notes."""
         said = [*self.notes, *notes]
         return msgspec.structs.replace(self, rows=[], count=0, columns=(), notes=said)
+
+    def first_rows(self) -> list[Row]:
+        """The rows that decide what columns hold."""
+        return [row for _, row in islice(self.rows, LOOKED_AT)]
+
+    def seen_columns(self) -> dict[str, Column]:
+        """What the columns hold, by the first rows."""
+        return columns_of(self.first_rows())
 
     def room(self, most: int) -> int:
         """How many more rows are wanted, of at most so many."""

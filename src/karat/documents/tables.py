@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, product
 from typing import Any
 
-from karat.documents.columns import NO_NAME, are_messages, score_in
+from karat.documents.columns import NO_NAME, are_messages, are_objects, are_texts, score_in
 from karat.documents.names import (
     ADDED,
     Meaning,
@@ -67,7 +67,7 @@ def tables_in(document: Any) -> _Tables:
     for value in document.values():
         parts += value if isinstance(value, list) and value else [value]
 
-    if len(document) > 1 and all(isinstance(part, str) for part in parts):
+    if len(document) > 1 and are_texts(parts):
         named = ("question", "answer") if _are_sentences(document) else ("id", "value")
         texts = [*document.values()]
         if texts == parts and _are_sentences(texts) and sum(map(_asks, texts)) * 2 > len(texts):
@@ -94,7 +94,7 @@ def rows_of(item: Any) -> _Rows:
 
     if are_messages(item) or (len(item) > 1 and all(said_by_names)):
         return [{"messages": item}]
-    if 1 < len(item) <= _MOST_CELLS and all(isinstance(part, str) for part in item):
+    if 1 < len(item) <= _MOST_CELLS and are_texts(item):
         return [{f"{NO_NAME}{place}": part for place, part in enumerate(item, start=1)}]
     return item if all(isinstance(part, dict) for part in item) else []
 
@@ -322,7 +322,7 @@ def _collect(
     depth: int,
 ) -> None:
     for key, below in value.items():
-        if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):
+        if isinstance(below, list) and below and are_objects(below):
             inner: _Tables = {}
             is_run = len(below) == 1 and key.casefold() in _RUNS and not _speaks(below)
             if is_run and depth < _DEEPEST:  # its rows are inside
@@ -381,7 +381,7 @@ def _rows_by_id(document: _Document) -> _Rows:
         return []
     for value in entries[0].values():
         several = isinstance(value, list) and len(value) > 1
-        if several and all(isinstance(part, Mapping) for part in value) and not are_messages(value):
+        if several and are_objects(value) and not are_messages(value):
             return []
 
     some = entries[:5]
@@ -421,7 +421,7 @@ def _talks_in(document: _Document) -> _Tables:
             continue
         dialogues = []
         for talk in talks:
-            if isinstance(talk, list) and len(talk) > 1 and all(isinstance(t, str) for t in talk):
+            if isinstance(talk, list) and len(talk) > 1 and are_texts(talk):
                 dialogues.append({"dialogue": talk})
 
         if talks and len(dialogues) == len(talks):
@@ -435,7 +435,7 @@ def _alike_by_id(document: _Document) -> _Tables:
     in common, of which some are texts.
     """
     entries = [*document.values()]
-    if len(entries) < _FEW or not all(isinstance(entry, Mapping) for entry in entries):
+    if len(entries) < _FEW or not are_objects(entries):
         return {}
     shared = set.intersection(*map(set, entries))
     texts = [key for key in shared if isinstance(entries[0][key], str)]
@@ -562,7 +562,7 @@ def _rows_under_names(document: _Document) -> _Rows:
     if not isinstance(names, list) or not isinstance(cells, list):
         return []
 
-    if not all(isinstance(name, str) for name in names):
+    if not are_texts(names):
         return []
 
     for row in cells:
@@ -586,7 +586,7 @@ def _chats_by_id(document: _Document) -> _Rows:
         return [{"id": key, "messages": chat} for key, chat in document.items()]
     if all(isinstance(chat, list) for chat in chats):
         return _messages_by_id(document)
-    if not all(isinstance(chat, Mapping) for chat in chats):
+    if not are_objects(chats):
         return []
     shared = set.intersection(*(set(chat) for chat in chats))
     for key in sorted(shared):
@@ -749,7 +749,7 @@ def _is_pair(turn: object) -> bool:
     """Whether a turn is what the user says and the reply: under their names, or two texts."""
     if isinstance(turn, Mapping):
         return {*map(side_of, turn)} >= {"user", "assistant"}
-    return isinstance(turn, list) and len(turn) == 2 and all(isinstance(t, str) for t in turn)
+    return isinstance(turn, list) and len(turn) == 2 and are_texts(turn)
 
 
 def _retrieval(document: _Document) -> _Rows:
@@ -758,7 +758,7 @@ def _retrieval(document: _Document) -> _Rows:
     corpus = document.get("corpus")
     relevant = document.get("relevant_docs")
     parts = (asked, corpus, relevant)
-    if not all(isinstance(part, Mapping) for part in parts):
+    if not are_objects(parts):
         return []
     assert isinstance(asked, Mapping)
     assert isinstance(corpus, Mapping)

@@ -11,7 +11,16 @@ from typing import Any
 
 from karat.documents.candidates import TEXTS_OF_ANSWERS
 from karat.documents.cells import parsed
-from karat.documents.columns import NumberedRow, Row, are_messages, is_empty, score_in, without
+from karat.documents.columns import (
+    NumberedRow,
+    Row,
+    are_messages,
+    are_objects,
+    are_texts,
+    is_empty,
+    score_in,
+    without,
+)
 from karat.documents.names import (
     DECIDED,
     SAID,
@@ -185,7 +194,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
         if any(is_empty(cell) for cell in above):
             continue
         if is_empty(value):
-            lacks = lacks or all(isinstance(cell, str) for cell in above)
+            lacks = lacks or are_texts(above)
         scores = []
         for score in map(score_in, above):
             if score is not None:
@@ -476,11 +485,11 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
         return False
 
     parts = _entries_of(cells)
-    if all(isinstance(part, str) for part in parts):
+    if are_texts(parts):
         labels = words[-1] == "predictions" and not any(" " in part for part in parts)
         return words[-1] in _TEXTS and not labels
 
-    if not all(isinstance(part, Mapping) for part in parts) or are_messages(parts):
+    if not are_objects(parts) or are_messages(parts):
         return False
     first = parts[0]
     assert isinstance(first, Mapping)

@@ -7,7 +7,7 @@ from typing import Any
 
 from karat.documents.cells import parsed
 from karat.documents.chats import BY_TURNS, Message, has_both_sides, in_place_of_text, with_sides
-from karat.documents.columns import are_messages, cell, columns_of
+from karat.documents.columns import are_messages, are_texts, cell, columns_of
 from karat.documents.names import (
     SPEAKING,
     Role,
@@ -74,7 +74,7 @@ def messages_under(
     if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
         return [{"role": "user", "content": part["content"]} for part in listed]
     of_users = bool({*_TURNS} & {*words_of(path)}) and not agent
-    if all(isinstance(part, str) for part in listed) and not of_users:
+    if are_texts(listed) and not of_users:
         names = [BY_TURNS[at % 2] for at in range(len(listed))]
         # Two people by turns: only the user can tell who of them answers
         if agent is None:
@@ -94,7 +94,7 @@ def messages_under(
         else:
             texts = []
 
-        if texts and all(isinstance(text, str) for text in texts) and asked_in_words:
+        if texts and are_texts(texts) and asked_in_words:
             # What the user and the assistant say: words, and no names
             asked, said = texts
             turn = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
@@ -168,7 +168,7 @@ def pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> lis
     """A turn that is a list of speaker and text, or an object with a text of each side: under the
     speakers' names, or those of such roles.
     """
-    if isinstance(part, list) and len(part) == 2 and all(isinstance(text, str) for text in part):
+    if isinstance(part, list) and len(part) == 2 and are_texts(part):
         who, text = part
         known = who.strip().lower() in SPEAKING
         if known:

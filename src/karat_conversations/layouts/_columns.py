@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from karat.documents.chats import NO_TEXT, Message, has_both_sides
-from karat.documents.columns import Columns, NumberedRow, Row, columns_of, is_empty, without
+from karat.documents.columns import (
+    Columns,
+    NumberedRow,
+    Row,
+    are_texts,
+    columns_of,
+    is_empty,
+    without,
+)
 from karat.documents.names import with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -99,7 +107,7 @@ def in_lists_of_sides(rows: Rows, columns: Columns) -> Rows | None:
         said = {side: row.get(path) or [] for side, path in lists.items()}
         texts = [text for listed in said.values() for text in listed]
         apart = len(said["user"]) - len(said["assistant"])
-        if not all(isinstance(text, str) for text in texts) or not -1 <= apart <= 1:
+        if not are_texts(texts) or not -1 <= apart <= 1:
             return None  # what follows what is unknown
         if apart < 0:
             order = ["assistant", "user"]
@@ -139,7 +147,7 @@ def in_parallel_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None)
     for number, row in rows.rows:
         names = row.get(speaker) or []
         texts = row.get(text) or []
-        if len(names) != len(texts) or not all(isinstance(said, str) for said in texts):
+        if len(names) != len(texts) or not are_texts(texts):
             return None
         pairs = zip(names, texts, strict=True)
         said = []

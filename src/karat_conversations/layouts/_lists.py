@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from karat.documents.chats import Message
 from karat.documents.columns import (
-    LOOKED_AT,
     Columns,
     NumberedRow,
     Row,
@@ -47,7 +45,7 @@ def listed_apart(rows: Rows, columns: Columns) -> Rows | None:
 
             return with_rows(rows, chats, f"rows: the chats in '{path}'")
 
-        entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
+        entries = [part for row in rows.first_rows() for part in _entries(row, path)]
         inside = columns_of(entries)
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
         deeper = []
@@ -129,7 +127,7 @@ def _parallel(rows: Rows, columns: Columns) -> list[str]:
         if column.lists and "." not in path:
             listed.append(path)
 
-    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    first = rows.first_rows()
     for asked in with_role(listed, "question"):
         alike = []
         for path in listed:
@@ -167,11 +165,11 @@ def turns_apart(rows: Rows) -> Rows | None:
     """A row for each turn with a question in lists of turns, with its place in `turn`; None: there
     are no such lists.
     """
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows or not is_of_turns(path):
             continue
-        entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
+        entries = [part for row in rows.first_rows() for part in _entries(row, path)]
         if not with_role(columns_of(entries), "question"):
             continue
         turns: list[NumberedRow] = []

@@ -7,17 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import islice
 from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, are_parts, has_both_sides
 from karat.documents.columns import (
-    LOOKED_AT,
     Columns,
     NumberedRow,
     Row,
     cell,
-    columns_of,
     is_empty,
     number_in,
     without,
@@ -64,7 +61,7 @@ def in_rows(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows |
     if asks(columns, text or "") or with_role(columns, "golden"):
         return None
     if speaker is None or text is None:
-        keys = rows_keys([row for _, row in islice(rows.rows, LOOKED_AT)])
+        keys = rows_keys(rows.first_rows())
         if keys is not None and not with_role(columns, "answer"):
             speaker, text = keys.speaker, keys.texts[0]
 
@@ -230,7 +227,7 @@ def put_in_order(moved: int, when: str | None) -> str:
 
 def message_a_row(rows: Rows, chats: Sequence[NumberedRow], path: str) -> Rows:
     """The conversations in rows that hold a message each, in a cell, beside other events."""
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     said = []
     for number, row in chats:
         for message in row[MESSAGES]:
@@ -300,7 +297,7 @@ def time_column(rows: Rows, columns: Columns) -> str | None:
     for path, column in columns.items():
         if "." in path or not _TIMES & {*words_of(path)}:
             continue
-        cells = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
+        cells = [row.get(path) for row in rows.first_rows()]
         dated = all(_seconds(value) is not None for value in cells if not is_empty(value))
         if dated and (best is None or len(column.values) > len(columns[best].values)):
             best = path
@@ -353,7 +350,7 @@ def _conversation(rows: Rows, columns: Columns, speaker: str) -> str | None:
         if "." in path or (words[-1:] not in _IDENTIFYING and words not in _GROUPS):
             continue
         spoken: dict[str, set[str]] = {}
-        for _, row in islice(rows.rows, LOOKED_AT):
+        for row in rows.first_rows():
             spoken.setdefault(str(row.get(path)), set()).add(str(cell(row, speaker)))
 
         shared = []

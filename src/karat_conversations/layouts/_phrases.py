@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import islice
 
-from karat.documents.columns import LOOKED_AT, Row, is_empty, without
+from karat.documents.columns import Row, are_texts, is_empty, without
 from karat.documents.names import joined, roles_of, word_set
 from karat.documents.row_list import Rows
 from karat.formats import plural
@@ -24,7 +23,7 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
     """The rows with one for each phrase, in the column `question` unless its own is among those
     `named`; the same rows if they hold none.
     """
-    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    first = rows.first_rows()
     if len(first) < 2:
         return rows
     intents = []
@@ -32,7 +31,7 @@ def phrases_apart(rows: Rows, named: Collection[str]) -> Rows:
         if joined(name) not in _INTENTS:
             continue
         texts = [row.get(name) for row in first]
-        if all(isinstance(text, str) for text in texts) and len({*texts}) == len(texts):
+        if are_texts(texts) and len({*texts}) == len(texts):
             intents.append(name)
 
     if intents:
@@ -94,6 +93,6 @@ def _phrases(row: Row, name: str) -> list[str] | None:
 
     if not isinstance(value, list) or is_empty(value):
         return None
-    if not all(isinstance(part, str) for part in value):
+    if not are_texts(value):
         return None
     return value

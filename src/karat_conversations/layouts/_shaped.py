@@ -16,6 +16,7 @@ from karat.documents.columns import (
     Column,
     Columns,
     Row,
+    are_objects,
     cell,
     columns_of,
     is_empty,
@@ -76,7 +77,7 @@ def in_shaped_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None) -
     they say.
     """
     for path in columns:
-        lists = [_entries(cell(row, path)) for _, row in islice(rows.rows, LOOKED_AT)]
+        lists = [_entries(cell(row, path)) for row in rows.first_rows()]
         lists = [entries for entries in lists if entries]
         if 2 * len(lists) <= columns[path].filled:
             continue
@@ -142,7 +143,7 @@ def _entries(value: object) -> list[Row]:
     """The objects in a list, also in one that is written as text; none: it holds something else."""
     if isinstance(value, str):
         value = parsed(value)
-    if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value):
+    if not isinstance(value, list) or not are_objects(value):
         return []
     return value
 

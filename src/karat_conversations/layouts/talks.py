@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from itertools import islice
 
 from karat.documents.chats import BY_TURNS, Message, has_both_sides, of_people, of_users
 from karat.documents.columns import (
-    LOOKED_AT,
     Column,
     Columns,
     are_messages,
-    columns_of,
+    are_texts,
     is_empty,
     without,
 )
@@ -108,7 +106,7 @@ class Talks:
         """That rows are messages of people, without an assistant; of a text, also that it is no
         conversation.
         """
-        columns = columns_of(row for _, row in rows.rows)
+        columns = rows.seen_columns()
         turns = []
         for path, column in columns.items():
             if _asked_in_turn(path, column):
@@ -149,7 +147,7 @@ def _asked_in_turn(path: str, column: Column) -> bool:
     """
     if is_spoken(path) and _of_one_side(column.example):
         return True
-    texts = isinstance(column.example, list) and all(isinstance(t, str) for t in column.example)
+    texts = isinstance(column.example, list) and are_texts(column.example)
     words = words_of(path)
     of_a_side = (
         words[-1:] in (("turns",), ("messages",)) and side_of("_".join(words[:-1])) == "user"
@@ -197,7 +195,7 @@ def _of_one_side(turns: object) -> bool:
 
 def _gathered(rows: Rows, named: Collection[str], agent: Sequence[str] | None, whole: bool) -> Rows:
     for _ in range(_MOST_LEVELS):
-        columns = columns_of(row for _, row in rows.rows)
+        columns = rows.seen_columns()
         if named and all(path in columns for path in named):
             return rows
         chats = []
@@ -267,7 +265,7 @@ def _in_cells(
         known = {"golden", "context"} & roles_of(path)
         if known and columns[path].is_text and len(columns) > _OF_TEXTS:
             continue
-        values = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
+        values = [row.get(path) for row in rows.first_rows()]
         filled = [value for value in values if not is_empty(value)]
         if 2 * len(filled) <= len(values):
             continue

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from shlex import quote
 
 from karat.documents.columns import (
-    LOOKED_AT,
     Columns,
     Row,
     cell,
@@ -287,7 +286,7 @@ def with_sheets(path: Path, error: BadOption) -> BadOption:
     """The same error, with what the sheets hold if they are alike and hold no answers."""
     if "'*'" not in str(error) or "sheet" not in error.option:
         return error
-    first = [row for _, row in islice(table(path, part=None, sheet="*").rows, LOOKED_AT)]
+    first = table(path, part=None, sheet="*").first_rows()
     other = not_of_answers(columns_of(first))
     if other is None:
         return error

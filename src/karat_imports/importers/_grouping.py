@@ -13,7 +13,7 @@ import msgspec
 
 from karat.documents.candidates import SHOWN
 from karat.documents.chats import Message, has_both_sides
-from karat.documents.columns import MISSING, Row, is_empty, without
+from karat.documents.columns import MISSING, Row, are_objects, is_empty, without
 from karat.documents.names import meanings, roles_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
@@ -176,7 +176,7 @@ def times_of(said: Sequence[Mapping[str, object]]) -> list[str]:
 def _timed(row: Row) -> str | None:
     """The column with a list of messages that all say when they were written; None: none has."""
     for key, value in row.items():
-        listed = isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+        listed = isinstance(value, list) and are_objects(value)
         if listed and times_of(value):
             return key
 

@@ -19,7 +19,6 @@ from karat.documents.columns import (
     NumberedRow,
     Row,
     cell,
-    columns_of,
     is_empty,
     without,
 )
@@ -120,7 +119,7 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
     for prefix in lists:
         rows = entries_apart(rows, prefix)
 
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     for name in named:
         if name not in columns:
             if name == speaking.speaker:
@@ -380,7 +379,7 @@ def certain_reading(rows: Rows) -> Speaking | None:
     there is none such, or several.
     """
     found = []
-    for speaking, _ in _of_columns(rows, columns_of(row for _, row in rows.rows)):
+    for speaking, _ in _of_columns(rows, rows.seen_columns()):
         if speaking.speaker is not None and speaking.agent is None:
             names = Counter(str(cell(row, speaking.speaker)) for _, row in rows.rows)
             known = sum(names[name] for name in sides_of_values(speaking.speaker, names))
@@ -396,7 +395,7 @@ def beside_history(rows: Rows) -> tuple[Rows, Speaking] | None:
     """The rows without the column of what was said before, and what is asked and answered in each;
     None: no column holds that, or the exchange of a row is a part of it.
     """
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     histories = []
     for path, column in columns.items():
         if words_of(path)[-1:] == ("history",) and "." not in path and column.lists:
@@ -437,7 +436,7 @@ def with_reply_texts(rows: Rows) -> Rows:
     """The rows, with the texts of replies that are objects or lists, as models return them, beside
     what is asked in a text; the same rows if there are none.
     """
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     replies = []
     others = 0  # columns of messages
     for path, column in columns.items():
@@ -463,7 +462,7 @@ def tests_in_turn(rows: Rows) -> str | None:
     """What to say where lists hold what is asked in turn and what is expected, and no replies;
     None: they hold something else.
     """
-    for path, column in columns_of(row for _, row in rows.rows).items():
+    for path, column in rows.seen_columns().items():
         entry = next(iter(column.example), None) if isinstance(column.example, list) else None
         if not isinstance(entry, Mapping):
             continue
@@ -518,12 +517,12 @@ def asked_and_answered(columns: Columns, path: Path) -> Reading | None:
 
 def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     """The ways in which columns may be messages, or what is asked and answered, with a comment."""
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     yield from _of_columns(rows, columns)
     for path, column in columns.items():
         if isinstance(column.example, list) and any(isinstance(e, Mapping) for e in column.example):
             apart = entries_apart(rows, path)
-            inside = columns_of(row for _, row in apart.rows)
+            inside = apart.seen_columns()
             within = {}
             for name, held in inside.items():
                 if name.startswith(path):
@@ -674,7 +673,7 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     """What to ask where rows hold replies of several columns, and the conversations found in them
     only some; None: all are read, or are none.
     """
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     replies = []
     for name in _worded(columns):
         if "." not in name and is_reply(name):
@@ -740,7 +739,7 @@ def question(rows: Rows, why: str) -> str:
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
 
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     offered = []
     for options, comment in [*ways.items()][:SHOWN]:
         offered.append(f"{options}  # {comment}")
@@ -774,7 +773,7 @@ def compared(value: object) -> str:
 
 def two_texts(rows: Rows) -> tuple[str, ...]:
     """The columns of rows that hold texts in two columns and nothing else; empty: there is more."""
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     worded = []
     for path, column in columns.items():
         spaced = sum(" " in value.strip() for value in column.values)

@@ -207,7 +207,7 @@ class Chats:
         read = self._doubted(grouped(read, self._grouping, path), path, alone=alone)
         if asked.text is not None or asked.speaker is not None:
             return self._as_said(read, self._speaking, path, alone=alone)
-        if self._agent is None and with_role(columns_of(row for _, row in read.rows), "question"):
+        if self._agent is None and with_role(read.seen_columns(), "question"):
             read = with_reply_texts(read)
         turns = beside_history(read) if self._agent is None else None
         if turns is not None:
@@ -228,7 +228,7 @@ class Chats:
         names = speakers(read)
         if names:
             raise _refusal("--set agent=NAME", path, of_people(names), alone=alone)
-        columns = columns_of(row for _, row in read.rows)
+        columns = read.seen_columns()
         reading = asked_and_answered(columns, path)
         if reading is not None:
             roles = reading.roles
@@ -334,7 +334,7 @@ class Chats:
             for message in row.get("messages") or ():
                 said |= {compared(value) for value in message.values()}
 
-        columns = columns_of(row for _, row in read.rows)
+        columns = read.seen_columns()
         used = {*with_role(columns, "conversation", "turn", "id"), *self._grouping.columns}
         unread = []
         for path, column in columns.items():
@@ -382,7 +382,7 @@ class _Log(msgspec.Struct, frozen=True):
 
 def _chats(path: Path, rows: Rows) -> _Log | None:
     """The conversations that these rows hold; None: no column holds any."""
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     held = []
     for name, column in columns.items():
         if 2 * column.messages > column.filled:

@@ -179,7 +179,7 @@ class Csv:
         except BadDataset:
             return None
 
-        reading = assign(columns_of(row for _, row in rows.rows), door="results", file=path.name)
+        reading = assign(rows.seen_columns(), door="results", file=path.name)
         offered: Sequence[Reading]
         if isinstance(reading, Reading):
             offered = [reading]
@@ -227,7 +227,7 @@ class Csv:
             yield run
 
     def _run(self, path: Path, rows: Rows, findings: Findings) -> ImportedRun:
-        columns = columns_of(row for _, row in rows.rows)
+        columns = rows.seen_columns()
         try:
             chosen, systems = self._columns(path, columns, findings)
         except BadOption as error:
@@ -281,7 +281,7 @@ class Csv:
         if chosen.get("id") not in trials.ids:  # it does not tell samples apart
             used -= {chosen.get("id", "")} - {chosen.get("condition")}
         seen = Seen(
-            rows=[row for _, row in islice(rows.rows, LOOKED_AT)],
+            rows=rows.first_rows(),
             columns=columns,
             roles=_roles(chosen, columns, [*systems] if answered else ()),
         )
@@ -339,7 +339,7 @@ class Csv:
         known = {"id", "answer"} <= {*chosen} and "id" not in self._options.map
         if not known or {"question", "repetition", "condition", "model"} & {*chosen}:
             return False
-        first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+        first = rows.first_rows()
         ids = {text_of(cell(row, chosen["id"])) for row in first}
         said = {text_of(cell(row, chosen["answer"])) for row in first}
         return len(first) > _MANY * len(ids) and len(said) > _MANY * len(ids)
@@ -539,7 +539,7 @@ def _leave_out_words(
         return
     if Meaning("golden") in meanings(golden):
         return
-    said = in_words([row for _, row in islice(rows.rows, LOOKED_AT)], answer, golden)
+    said = in_words(rows.first_rows(), answer, golden)
     if said is not None:
         del chosen["golden"]
         findings.note(
@@ -742,7 +742,7 @@ def _check_together(path: Path, rows: Rows, chosen: _Chosen) -> None:
     question = chosen["question"]
     answer = chosen["answer"]
     answered = []
-    for _, row in islice(rows.rows, LOOKED_AT):
+    for row in rows.first_rows():
         if not is_empty(cell(row, answer)):
             answered.append(row)
 
@@ -753,7 +753,7 @@ def _check_together(path: Path, rows: Rows, chosen: _Chosen) -> None:
 
 def _holds_chats(rows: Rows) -> bool:
     """Whether a column holds conversations, whatever their form, and none the answer beside it."""
-    columns = columns_of(row for _, row in laid_out(rows, whole=True).rows)
+    columns = laid_out(rows, whole=True).seen_columns()
     if with_role(columns, "answer"):  # a conversation is what it was given, or a judge was
         return False
     return any(2 * column.messages > column.filled for column in columns.values())
@@ -772,7 +772,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
             message += f" with --set agent=NAME; {who_answers([*names])}"
         return BadDataset(str(path), [Fault(place="file", message=message)])
 
-    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    first = rows.first_rows()
     ids = []
     for column in with_role(first[0], "id")[:1]:
         ids.append(f"--map {quote(f'id={column}')} ")

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from karat.documents.cells import as_text, parsed
-from karat.documents.columns import is_empty
+from karat.documents.columns import are_texts, is_empty
 from karat.documents.names import criterion_type, joined, last_part, word_set, words_of
 from karat.documents.validation import shown
 from karat.errors import did_you_mean
@@ -137,7 +137,7 @@ def read(
     found: list[Criterion] = []
     wrong: list[str] = []
     entries = _entries(value, kind)
-    if kind.endswith("-any") and all(isinstance(entry, str) for entry in entries):
+    if kind.endswith("-any") and are_texts(entries):
         entries = [entries] if entries else []
     several = len(entries) > 1
     for place, entry in enumerate(entries):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from karat.documents.columns import Column, Columns, paths_in
+from karat.documents.columns import Column, Columns, are_objects, paths_in
 from karat.documents.names import (
     Meaning,
     is_score_name,
@@ -419,7 +419,7 @@ def graded_documents(column: Column) -> list[str]:
     if it holds something else.
     """
     listed = column.example
-    if not isinstance(listed, list) or not all(isinstance(part, Mapping) for part in listed):
+    if not isinstance(listed, list) or not are_objects(listed):
         return []
     for part in listed[:1]:
         documents = []

@@ -173,7 +173,7 @@ class RowReader:
     def _take(self, rows: Rows, named: Iterable[str]) -> None:
         """Takes these rows, and looks at the columns of the first."""
         self.rows = rows
-        self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+        self._first = rows.first_rows()
         self._columns = columns_of(self._first, named)
 
     def _find_choices(self) -> None:
@@ -339,7 +339,7 @@ class RowReader:
 
         fault = undecided_fault(tried, columns, notes)
         answered = any("answer" in reading.roles for reading in readings)
-        chats = columns_of(row for _, row in laid_out(self.rows, whole=True).rows).values()
+        chats = laid_out(self.rows, whole=True).seen_columns().values()
         if answered or any(2 * column.messages > column.filled for column in chats):
             fault = Fault(place=fault.place, message=f"{fault.message}\n  {OF_A_LOG}")
         if other is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 OUTPUT_FORMAT = 1
@@ -241,6 +241,15 @@ def some_of(names: Sequence[str], *, most: int = 4) -> str:
         more = ""
 
     return f"{', '.join(names[:most])}{more}"
+
+
+def some_names(names: Iterable[str], *, most: int = 4) -> str:
+    """The same of names in quotation marks.
+
+    >>> some_names(["a", "b"])
+    "'a', 'b'"
+    """
+    return some_of([f"'{name}'" for name in names], most=most)
 
 
 def count(value: int | None) -> str:

@@ -15,7 +15,7 @@ from karat.documents.columns import Columns, Row, cell, columns_of
 from karat.documents.names import roles_of
 from karat.documents.roles import Reading, Undecided, assign
 from karat.errors import BadOption
-from karat.formats import count, plural, some_of
+from karat.formats import count, plural, some_names
 from karat.records import Sample
 
 _HALF = 0.5  # of the ids of the answers must be known
@@ -113,7 +113,7 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
     if not named:
         return None
     if not joins:
-        listed = some_of([f"'{path}'" for path in named])
+        listed = some_names(named)
         raise BadOption(
             "--map id=COLUMN", f"no id in {listed} of {file} is an id of a question of the dataset"
         )

@@ -267,7 +267,11 @@ def _options_of_objects(parts: Sequence[Mapping[str, Any]]) -> Options | None:
     texts, labels, right = [], [], []
     names: Sequence[str] = _TEXT_KEYS
     if not any(name in part for part in parts for name in names):
-        names = [name for name in parts[0] if isinstance(parts[0][name], str)]
+        names = []
+        for name in parts[0]:
+            if isinstance(parts[0][name], str):
+                names.append(name)
+
     for number, part in enumerate(parts):
         key = next((key for key in names if isinstance(part.get(key), (str, int))), None)
         if key is None:

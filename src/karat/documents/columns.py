@@ -126,6 +126,11 @@ class Column(msgspec.Struct):
         return 2 * self.texts > self.filled
 
     @property
+    def has_spaces(self) -> bool:
+        """Whether a cell holds several words."""
+        return any(" " in value for value in self.values)
+
+    @property
     def is_hashed(self) -> bool:
         """Whether cells hold nothing but hashes, which tell what is the same, and not what."""
         return bool(self.values) and all(map(_HASH.fullmatch, self.values))

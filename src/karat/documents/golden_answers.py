@@ -50,7 +50,11 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if not exact and not file.strong("question"):
         agents = [path for path in agents if joined(path) != "hypothesis"]  # of a researcher
     weak = [path for path in file.called("golden", weak=True) if file.holds_answer(path)]
-    whole = [path for path in file.strong("golden") if path not in exact and "." not in path]
+    whole = []
+    for path in file.strong("golden"):
+        if path not in exact and "." not in path:
+            whole.append(path)
+
     objects = file.door == "dataset" and any(file.free[path].objects for path in whole)
     if not exact and (objects or not any("." not in path for path in weak)):
         exact = file.inside("golden")
@@ -78,19 +82,18 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     choices = shapes.get("choices", ())
     if len(choices) == 1 and not exact and are_marked_choices(file.columns[choices[0]].example):
         return [{"golden": choices}]
-    for path in () if exact or agents else shapes.get("messages", ()):
-        chats = file.columns[path]
-        if 2 * chats.replies <= chats.messages:
-            continue  # they do not end with the assistant's reply
-        others = each("golden", weak)
-        sure = not others and "criterion" not in shapes
-        # examples of one question and its wanted reply, and no log
-        logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
-        examples = 10 * chats.single >= 9 * chats.messages
-        if sure and examples and not logged:
-            return [{"golden": (path,)}]
-
-        return [{"golden": (path,)}, *others, {}]
+    if not exact and not agents:
+        for path in shapes.get("messages", ()):
+            chats = file.columns[path]
+            if 2 * chats.replies <= chats.messages:
+                continue  # they do not end with the assistant's reply
+            # examples of one question and its wanted reply, and no log
+            logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
+            examples = 10 * chats.single >= 9 * chats.messages
+            doubted = bool(weak) or "criterion" in shapes
+            if examples and not logged and not doubted:
+                return [{"golden": (path,)}]
+            return [{"golden": (path,)}, *each("golden", weak), {}]
 
     options = _in_dataset(file, exact, agents, weak, shapes)
     if exact:
@@ -116,18 +119,13 @@ def _in_dataset(
             sure["answer"] = tuple(said[:1])
         graded = any("score" in words_of(path) for path in criteria)
         several = [path for path in criteria if not _is_stated(file, path)]
-        if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
-            documents = []
-            for path in several:
-                if names_documents(path):
-                    documents.append(path)
-
-            retrieved: list[Taken] = []
-            for path in documents:
-                rules = tuple(other for other in criteria if other != path)
-                retrieved.append({"golden": (path,), "criterion": rules})
-
-            return [sure, *retrieved, {"criterion": (golden, *criteria)}]
+        if several and not _UNSURE_ALONE.isdisjoint(words_of(last_part(golden))):
+            retrieved = [path for path in several if names_documents(path)]
+            return [
+                sure,
+                *_each_with_others(retrieved, criteria),
+                {"criterion": (golden, *criteria)},
+            ]
 
         if _describes_answers(file, golden):
             return [{"criterion": (golden, *criteria)}, sure]
@@ -248,8 +246,9 @@ def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:
     if joined(path) in BESIDE_ANSWER:
         others = []  # that may be classes as well, such as its urgency
         for other, column in file.free.items():
-            words = column.is_text and not any(" " in value for value in column.values)
-            if words and len(column.values) > 1 and describes(other) and other != path:
+            if other == path or not column.is_text or column.has_spaces:
+                continue
+            if len(column.values) > 1 and describes(other):
                 others.append(other)
 
         return [{}, {"golden": (path,)}, *each("golden", others[:2])]
@@ -266,34 +265,30 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
     types = [criterion_type(path) for path in criteria]
     scored = any(kind is not None and not kind.startswith("not-") for kind in types)
     stated = tuple(path for path in criteria if _is_stated(file, path))
-    of_objects = []  # such as numbers with their tolerances, and no calls
-    for path in criteria:
-        listed = file.columns[path].example
-        objects = isinstance(listed, list) and any(isinstance(part, Mapping) for part in listed)
-        if objects and path not in stated:
-            of_objects.append(path)
-
+    of_objects = False  # such as numbers with their tolerances, and no calls
     texts = []  # that no name explains: what is right, or rules
     for path in criteria:
+        if path in stated:
+            continue
         column = file.columns[path]
+        if isinstance(column.example, list):
+            objects = [part for part in column.example if isinstance(part, Mapping)]
+            of_objects = of_objects or bool(objects)
+
         in_most = 2 * column.filled > column.rows
-        long = column.is_text and in_most and column.mean_length > _LABEL
-        if path not in stated and long and not names_documents(path):
+        long = column.is_text and column.mean_length > _LABEL
+        if in_most and long and not names_documents(path):
             texts.append(path)
 
     if texts and scored and not of_objects:
-        options: list[Taken] = [{"criterion": tuple(criteria)}]
-        for path in texts:
-            others = tuple(other for other in criteria if other != path)
-            options.append({"golden": (path,), "criterion": others})
-
-        return [*options, {"criterion": stated}]
+        either = _each_with_others(texts, criteria)
+        return [{"criterion": tuple(criteria)}, *either, {"criterion": stated}]
 
     if (scored and not of_objects) or len(stated) == len(criteria):
         classes = []  # of which an answer is one, as `refuse` and `answer` are
         for path in criteria:
             column = file.columns[path]
-            words = column.texts == column.filled and not any(" " in text for text in column.values)
+            words = column.texts == column.filled and not column.has_spaces
             if words and column.repeats and criterion_type(path) == "judge":
                 classes.append(path)
 
@@ -305,7 +300,7 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
 
     if scored:  # what no name explains may be a rule, too
         return [{}, {"criterion": stated}]
-    options = []
+    answers = []
     for path, kind in zip(criteria, types, strict=True):
         if kind is not None:
             continue  # what must not hold is no answer
@@ -314,16 +309,26 @@ def _by_criteria(file: Candidates, criteria: Sequence[str]) -> list[Taken]:
         if isinstance(listed, list) and any(isinstance(part, list) for part in listed):
             continue  # nor are spellings of several facts
         if column.texts + column.numbers + column.flags + column.lists > 0:
-            others = tuple(other for other in criteria if other != path)
-            options.append({"golden": (path,), "criterion": others})
+            answers.append(path)
 
-    options.sort(key=lambda option: file.columns[option["golden"][0]].is_yes_or_no)
-    return [*options[: SHOWN - 2], {}, {"criterion": ()}]
+    answers.sort(key=lambda path: file.columns[path].is_yes_or_no)
+    options = _each_with_others(answers[: SHOWN - 2], criteria)
+    return [*options, {}, {"criterion": ()}]
+
+
+def _each_with_others(paths: Sequence[str], criteria: Sequence[str]) -> list[Taken]:
+    """Each of the columns as golden answer, with the other criteria."""
+    options: list[Taken] = []
+    for path in paths:
+        others = tuple(other for other in criteria if other != path)
+        options.append({"golden": (path,), "criterion": others})
+
+    return options
 
 
 def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
-    """Offers columns that are equally expected, or classes of the question, as one golden answer:
-    an object of them. Only where it is asked what is right anyway.
+    """Offers columns as one golden answer, an object of them: those whose names begin alike with
+    what is expected, else classes of the question. Only where the user has to choose anyway.
     """
     if file.door != "dataset" or "golden" in file.named:
         return
@@ -345,32 +350,21 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
         if path in file.free and few and in_most and not about:
             classes.append(path)
 
-    texts = []
-    for golden in goldens:
-        for path in golden.get("golden", ()):
-            if file.columns[path].mean_length > _LABEL:
-                texts.append(path)
-
-    alike: list[str] = []
-    for paths in expected.values():
-        if len(paths) > 1 and not alike:
-            alike = paths
-
-    if alike:
+    for alike in expected.values():
+        if len(alike) < 2:
+            continue
         together: Taken = {"golden": tuple(alike)}
         if "criterion" in shapes:
-            rules = []
-            for path in shapes["criterion"]:
-                if path not in alike:
-                    rules.append(path)
-
+            rules = [path for path in shapes["criterion"] if path not in alike]
             together["criterion"] = tuple(rules)
 
         goldens.insert(1, together)
         return
 
-    one_is_known = any(map(meanings, classes))
-    if not texts and not expected and len(classes) > 1 and one_is_known:
+    right = chain.from_iterable(golden.get("golden", ()) for golden in goldens)
+    if expected or any(file.columns[path].mean_length > _LABEL for path in right):
+        return
+    if len(classes) > 1 and any(map(meanings, classes)):
         goldens.insert(1, {"golden": tuple(classes)})
 
 

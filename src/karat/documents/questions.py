@@ -7,7 +7,7 @@ from itertools import chain
 
 from karat.documents.agent_answers import BESIDE_ANSWER
 from karat.documents.candidates import FOUND_IN, SHOWN, Candidates, Roles, Taken, each
-from karat.documents.columns import NO_NAME
+from karat.documents.columns import NO_NAME, are_texts
 from karat.documents.names import (
     ADDED,
     Meaning,
@@ -59,10 +59,12 @@ def questions_of(
     if len(asks) > 1:
         return _of_several(file, asks)
     if asks:  # if all rows say the same, others that do not
-        column, others = file.free[asks[0]], list[str]()
+        column = file.free[asks[0]]
+        others = []
         if file.door == "dataset" and column.is_constant and column.rows >= SHOWN:
-            texts = [text for text in file.texts() if _differs(file, text)]
-            others = [text for text in texts if text not in (asks[0], *goldens)]
+            for path in file.texts():
+                if _differs(file, path) and path not in (asks[0], *goldens):
+                    others.append(path)
 
         file.unsure = file.unsure or bool(others)
         return each("question", (*others[: SHOWN - 1], asks[0]))
@@ -131,10 +133,11 @@ def _asks(file: Candidates, path: str, *, exact: bool = False) -> bool:
         return False
     if not exact:
         return column.is_text
-    example = column.example
-    objects = isinstance(example, list) and any(isinstance(part, Mapping) for part in example)
-    is_text = not objects or 2 * column.messages > column.filled
-    return is_text and 2 * column.objects < column.filled
+    if 2 * column.objects >= column.filled:
+        return False
+    if 2 * column.messages > column.filled or not isinstance(column.example, list):
+        return True
+    return not any(isinstance(part, Mapping) for part in column.example)
 
 
 def _differs(file: Candidates, path: str) -> bool:
@@ -229,8 +232,7 @@ def _offer_questions(
             continue
         offers.append(path)
         column = file.columns[path]
-        has_spaces = any(" " in value for value in column.values)
-        if column.texts and not has_spaces:
+        if column.texts and not column.has_spaces:
             classes.add(path)
 
     offers.sort(key=lambda path: (path in classes, describes(path)))
@@ -286,12 +288,10 @@ def _offer_goldens(
         held = column.example  # sentences, as rules of several sorts are
         if "." in column.path or meanings(column.path) or not isinstance(held, Mapping):
             continue
-        worded = []
-        for text in held.values():
-            worded.append(isinstance(text, str) and len(text.split()) > 3)
-
-        asked_of = any(path.partition(".")[0] == column.path for path in used)
-        if worded and all(worded) and not asked_of:
+        worded = held and are_texts(held.values())
+        worded = worded and all(len(text.split()) > 3 for text in held.values())
+        asked_of = any(asked.partition(".")[0] == path for asked in used)
+        if worded and not asked_of:
             goldens.append({"criterion": (path,)})
 
     values = _values(file, used)
@@ -353,8 +353,10 @@ def _add_record(
         others = roles - {"question", "golden", "condition", "metadata", "cluster"}
         if "." in path or path in used or others or not column.filled or column.is_constant:
             continue
-        is_value = column.is_numeric or not any(" " in value for value in column.values)
-        if not column.objects + column.lists and (is_value or not describes(path)):
+        if column.objects + column.lists:
+            continue
+        is_value = column.is_numeric or not column.has_spaces
+        if is_value or not describes(path):
             found.append(path)
             values += is_value
 
@@ -367,17 +369,9 @@ def _add_record(
 
 def _in_order(paths: Collection[str]) -> list[Taken]:
     """The columns as golden answers, those that describe the question after none at all."""
-    about: list[Taken] = []
-    for path in paths:
-        if describes(path):
-            about.append({"golden": (path,)})
-
-    others: list[Taken] = []
-    for path in paths:
-        if not describes(path):
-            others.append({"golden": (path,)})
-
-    return [*others, {}, *about]
+    about = [path for path in paths if describes(path)]
+    others = [path for path in paths if not describes(path)]
+    return [*each("golden", others), {}, *each("golden", about)]
 
 
 def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
@@ -386,12 +380,11 @@ def _with_objects(file: Candidates, offers: Collection[str]) -> list[str]:
     for path in offers:
         above = path.rpartition(".")[0]
         if above in file.columns and file.columns[above].objects and "." not in above:
-            parts = []
-            for one in file.columns:
-                if one.startswith(f"{above}."):
-                    parts.append(one)
+            texts = 0
+            for part, column in file.columns.items():
+                texts += part.startswith(f"{above}.") and column.is_text
 
-            if sum(file.columns[part].is_text for part in parts) > 1:
+            if texts > 1:
                 found[above] = None
 
         found[path] = None
@@ -422,13 +415,9 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
             texts = file.texts()
         if not texts:
             return
-        may_ask: list[tuple[str, ...]] = [*_bodies(texts), *((path,) for path in texts[:2])]
-        others = []
-        for path in file.free:
-            if _may_be_found(file, path):
-                others.append(path)
-
-        questions += [{"question": paths} for paths in may_ask]
+        others = [path for path in file.free if _may_be_found(file, path)]
+        questions += [{"question": paths} for paths in _bodies(texts)]
+        questions += each("question", texts[:2])
         goldens += _in_order(others[: SHOWN - 1])
         values = _values(file, texts[:1])
         if len(values) > 1:
@@ -459,11 +448,13 @@ def _values(file: Candidates, asked: Collection[str]) -> list[str]:
     """
     found = []
     for path, column in file.free.items():
-        short = column.mean_length < _LONG and not column.lists + column.objects
-        short = short and not is_place(file, path)
-        known = joined(path) in BESIDE_ANSWER or path in FOUND_IN or column.numbers_rows
-        known = known or bool(roles_of(path) - {"golden"} or {*words_of(path)} & _COUNTS)
-        if short and not known and "." not in path and path not in asked:
+        if "." in path or path in asked or column.lists + column.objects:
+            continue
+        if column.mean_length >= _LONG or column.numbers_rows or is_place(file, path):
+            continue
+        if joined(path) in BESIDE_ANSWER or path in FOUND_IN:
+            continue
+        if not roles_of(path) - {"golden"} and _COUNTS.isdisjoint(words_of(path)):
             found.append(path)
 
     return found
@@ -485,22 +476,29 @@ def _bodies(paths: Collection[str]) -> list[tuple[str, ...]]:
 def is_place(file: Candidates, path: str) -> bool:
     """Whether a column names the document or the part of one in which an answer is found."""
     column = file.columns[path]
-    words = {*words_of(last_part(path))}
-    single = not column.objects and (column.is_text or column.is_numeric or column.lists > 0)
-    varies = len(column.values) > 1 or column.lists > 0
-    identifies = Meaning("id") in meanings(path) and not column.repeats
-    return bool(words & _PLACES) and names_documents(path) and single and varies and not identifies
+    if _PLACES.isdisjoint(words_of(last_part(path))) or not names_documents(path):
+        return False
+    if column.objects or (Meaning("id") in meanings(path) and not column.repeats):
+        return False
+    if column.lists:
+        return True
+    return len(column.values) > 1 and (column.is_text or column.is_numeric)
 
 
 def _may_be_found(file: Candidates, path: str) -> bool:
     """Whether cells are what may be expected of an answer: several files, pages or labels."""
     column = file.free[path]
-    identifies = {"id", "started", *ADDED.identifying} & {m.role for m in file.meanings[path]}
-    about = identifies or joined(path).endswith(("id", "name", "note", "notes", "comment"))
-    about = about or path in FOUND_IN or holds_code(column)
-    structured = 2 * (column.lists + column.objects) > column.filled and "." not in path
-    varies = column.is_text and len(column.values) > 1
-    return (varies or structured) and not about and not column.is_hashed
+    roles = {meaning.role for meaning in file.meanings[path]}
+    if roles & {"id", "started", *ADDED.identifying}:
+        return False
+    if joined(path).endswith(("id", "name", "note", "notes", "comment")):
+        return False
+    if path in FOUND_IN or column.is_hashed or holds_code(column):
+        return False
+    structured = 2 * (column.lists + column.objects) > column.filled
+    if structured and "." not in path:
+        return True
+    return column.is_text and len(column.values) > 1
 
 
 def _inside_golden(path: str) -> bool:

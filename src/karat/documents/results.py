@@ -123,30 +123,28 @@ def score_columns(columns: Columns) -> list[str]:
             # whole numbers, and not only 0 and 1, are the number of a pass, say
             named = not all(value.isdecimal() for value in column.values)
 
-        judged = named and (
-            not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
-        )
+        by_name = not roles or roles[0] in _JUDGED_BY_NAME
+        by_cells = column.is_yes_or_no or column.is_judgement
+        judged = named and (by_name or by_cells)
         verdict = column.is_judgement and not sure_roles(path) and not words & _NOT_JUDGED
-        verdict = verdict or column.compares is not None
-        if judged or verdict or holds_scores(path):
+        if judged or verdict or column.compares is not None or holds_scores(path):
             found.append(path)
 
     # an object `{score: 0.7, threshold: 0.5, success: true}` is one score
-    of_objects = set()
+    kept = []
     for path in found:
-        if path.endswith(".score"):
-            of_objects.add(path.rpartition(".")[0])
+        above = path.rpartition(".")[0]
+        if path.endswith(".score") or f"{above}.score" not in found:
+            kept.append(path)
 
-    return [
-        path
-        for path in found
-        if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
-    ]
+    return kept
 
 
 def lines_alone(columns: Columns) -> str | None:
     """What a text file is that has no columns; None: these are columns."""
-    text = columns["transcript"].example if [*columns] == ["transcript"] else None
+    if [*columns] != ["transcript"]:
+        return None
+    text = columns["transcript"].example
     if not isinstance(text, str):
         return None
     return (
@@ -183,8 +181,9 @@ def only_counts(column: Column) -> bool:
     words = {*words_of(last_part(column.path))}
     if not words & COUNTED or words & _OF_SCORES:
         return False
-    counts = [value for value in column.values if value.isdecimal()]
-    return len(counts) == len(column.values) and any(int(count) > 1 for count in counts)
+    if not all(map(str.isdecimal, column.values)):
+        return False
+    return any(int(value) > 1 for value in column.values)
 
 
 def ended_in_words(column: Column) -> bool:
@@ -194,12 +193,11 @@ def ended_in_words(column: Column) -> bool:
     different = {value.strip().casefold() for value in column.values}
     if not column.texts or not 1 < len(different) <= _FEW_OUTCOMES:
         return False
-    ended = []
+    ended = 0
     for value in different:
-        if _OUTCOMES & {*words_of(value)}:
-            ended.append(value)
+        ended += not _OUTCOMES.isdisjoint(words_of(value))
 
-    return 2 * len(ended) >= len(different)
+    return 2 * ended >= len(different)
 
 
 def like_scores(
@@ -210,19 +208,21 @@ def like_scores(
     """Those of these columns that hold values as recognized scores in `used` do, beside them:
     the same two words, or numbers on the same scale; or that have a usual name for points.
     """
-    judged = {*score_columns(columns)} & {*used}
-    most = max((columns[path].filled for path in judged), default=0)
+    most = 0
     scales = set()
-    for path in judged:
-        scales.add((path.rpartition(".")[0], _scale(columns[path])))
+    for path in {*score_columns(columns)} & {*used}:
+        most = max(most, columns[path].filled)
+        scale = _scale(columns[path])
+        if scale is not None:
+            scales.add((path.rpartition(".")[0], scale))
 
-    scales -= {scale for scale in scales if scale[1] is None}
     found = []
     for path in paths:
         words = words_of(last_part(path))
         column = columns[path]
-        counted = is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:]))
-        if not column.is_scored or counted or len(column.values) < 2:
+        if not column.is_scored or len(column.values) < 2:
+            continue
+        if is_measure(words) or _COUNTED & {*words} or any(map(names_persons, words[-1:])):
             continue
         if words[:1] == ("has",) and 2 * column.filled < most:
             continue  # of some questions, and no answer
@@ -249,22 +249,18 @@ def may_be_scores(columns: Columns, paths: Iterable[str]) -> list[str]:
     for path in paths:
         words = words_of(last_part(path))
         column = columns[path]
-        counted = (is_measure(words) and words != ("ok",)) or bool(_COUNTED & {*words})
-        of_persons = any(map(names_persons, words[-1:]))
-        if (
-            not words
-            or counted
-            or of_persons
-            or words[0] in _OF_QUESTIONS
-            or {*words} & _OF_QUESTIONS_TOO
-        ):
+        if not words or not column.is_scored:
             continue
-
+        if is_measure(words) and words != ("ok",):
+            continue
+        if _COUNTED & {*words} or names_persons(words[-1]):
+            continue
+        if words[0] in _OF_QUESTIONS or {*words} & _OF_QUESTIONS_TOO:
+            continue
         if sure_roles(path) - {"score"} and words != ("note",):  # a mark, in French
             continue
-        few = 1 < len(column.values) <= column.filled / 2
         whole = all(value.isdecimal() and int(value) <= _TOPS[2] for value in column.values)
-        if column.is_scored and (column.is_yes_or_no or (few and whole)):
+        if column.is_yes_or_no or (column.repeats and whole):
             found.append(path)
 
     return found
@@ -371,10 +367,11 @@ def joining_id(columns: Columns) -> str | None:
         if {*words[:-1]} & (_GENERIC | _SYSTEMS):
             continue  # of who answered
         identifies = bool({"id", *ADDED.identifying} & roles)
-        numbers_items = len(words) == 2 and words[0] in _OF_ITEMS and words[1] in _NUMBERS
-        numbers_items = numbers_items or words == ("item",)
+        if len(words) == 2:
+            identifies = identifies or (words[0] in _OF_ITEMS and words[1] in _NUMBERS)
+        identifies = identifies or words == ("item",)
         plain = 2 * column.filled > column.rows and not column.lists + column.objects
-        if plain and (identifies or numbers_items):
+        if plain and identifies:
             named.append(path)
 
     # `sample_idx` beside `prompt_id` numbers the samples of a prompt
@@ -421,27 +418,31 @@ def systems_in(columns: Columns, paths: Iterable[str]) -> Names:
         for at, word in enumerate(words):
             last = at == len(words) - 1
             first = at == 0
-            ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
+            at_its_end = (last and word in _AFTER) or (first and word in _BEFORE)
             name = words[:at] + words[at + 1 :]
-            counts = first and columns[path].is_numeric and word not in _PREDICTED
-            forms = {*name} <= _FORMS | SAID or name[-1] in _FORMS - {"raw", "text"}
-            if ends and name and not forms and not counts:
-                kind = "first" if first else "last"
-                families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
+            if not name or not (at_its_end or word in _PREDICTED):
+                continue
+            if {*name} <= _FORMS | SAID or name[-1] in _FORMS - {"raw", "text"}:
+                continue
+            if first and columns[path].is_numeric and word not in _PREDICTED:
+                continue
+            kind = "first" if first else "last"
+            families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
 
         parent, _, last_name = path.rpartition(".")
         own = words_of(last_name)
-        held = "".join(words_of(last_part(parent))) in _HOLDERS and columns[path].is_text
+        if not columns[path].is_text:
+            continue
+        held = "".join(words_of(last_part(parent))) in _HOLDERS
         if held and len(last_name) > 1 and not {*own} <= _FORMS | SAID:
             families.setdefault((depth, parent), {})[path] = own
 
-        numbered = len(words) == 2 and repeats(words[0]) and words[1].isdecimal()
-        if numbered and columns[path].is_text:
+        if len(words) == 2 and repeats(words[0]) and words[1].isdecimal():
             families.setdefault((depth, words[0]), {})[path] = words
 
         unnumbered = [word for word in words if not word.isdecimal()]
-        named = bool({words[0], *unnumbered[-1:]} & _SYSTEMS) or words in _CHANGE
-        if named and columns[path].is_text and words[-1] not in SAID:
+        named = not _SYSTEMS.isdisjoint((words[0], *unnumbered[-1:])) or words in _CHANGE
+        if named and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
     _add_measured(families, columns, paths)
@@ -611,22 +612,25 @@ def likewise_named(paths: Sequence[str]) -> list[str]:
     begin with the same word for answers: `baseline_review` and `clarified_review`.
     """
     longest: list[str] = []
-    words = {path: words_of(path) for path in paths}
+    of_answers = _SET | (_AFTER - _PREDICTED)
     for at in (-1, 0):
-        shared = words[paths[0]][at:][:1]
+        shared = words_of(paths[0])[at:][:1]
+        if all(map(str.isdecimal, shared)) or (at == 0 and of_answers.isdisjoint(shared)):
+            continue
         alike = []
         for path in paths:
-            own = words[path][:-1] if at else words[path][1:]
+            words = words_of(path)
+            own = words[:-1] if at else words[1:]
             forms = {*own} <= _FORMS | SAID and own != ("raw",)
-            differs = bool(own) and not forms and not all(map(str.isdecimal, shared))
-            of_answers = at == -1 or {*shared} & _SET | {*shared} & (_AFTER - _PREDICTED)
-            if words[path][at:][:1] == shared and differs and of_answers:
+            if words[at:][:1] == shared and own and not forms:
                 alike.append(path)
 
         if len(alike) > len(longest):
             longest = alike
 
-    return longest if len(longest) > 1 else []
+    if len(longest) > 1:
+        return longest
+    return []
 
 
 _RUN_OF_A_SYSTEM = re.compile(r"(?P<system>.+)[\s_#-]+(?P<run>\d+)")
@@ -654,7 +658,9 @@ def numbered_runs(paths: Iterable[str]) -> dict[str, tuple[str, str]]:
             return {}
         several += len(numbers) > 1
 
-    return found if first < 2 <= several else {}
+    if first < 2 <= several:
+        return found
+    return {}
 
 
 def pattern_of(paths: Sequence[str], columns: Collection[str]) -> str | None:
@@ -734,16 +740,16 @@ def scores_by_system(
         if by_file or column_path in judged or is_score_name(metric):
             found[path].setdefault(metric.removeprefix("scores_"), column_path)
 
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for metrics in found.values():
-        for metric in metrics:
-            counts[metric] = counts.get(metric, 0) + 1
+        counts.update([*metrics])
 
-    of_two = {}
-    for path, metrics in found.items():
-        of_two[path] = {name: column for name, column in metrics.items() if counts[name] > 1}
+    for metrics in found.values():
+        for metric in [*metrics]:
+            if counts[metric] < 2:
+                del metrics[metric]
 
-    return of_two
+    return found
 
 
 def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -258,8 +258,16 @@ def are_filled_in_turn(rows: Sequence[Row], columns: Sequence[str]) -> bool:
 def from_one_of(rows: Iterable[NumberedRow], parts: Sequence[str]) -> Iterator[NumberedRow]:
     """The rows with the first filled one of some columns, whose name it takes."""
     for number, row in rows:
-        filled = [row[name] for name in parts if not is_empty(row.get(name))]
-        others = {name: value for name, value in row.items() if name not in parts[1:]}
+        filled = []
+        for name in parts:
+            if not is_empty(row.get(name)):
+                filled.append(row[name])
+
+        others = {}
+        for name, value in row.items():
+            if name not in parts[1:]:
+                others[name] = value
+
         yield number, {**others, parts[0]: filled[0] if filled else None}
 
 
@@ -288,7 +296,11 @@ def asked_by_columns(rows: Sequence[Row]) -> list[str]:
     found = []
     for name in rows[0]:
         cells = [row.get(name) for row in rows]
-        texts = [cell for cell in cells if isinstance(cell, str) and " " in cell.strip()]
+        texts = []
+        for cell in cells:
+            if isinstance(cell, str) and " " in cell.strip():
+                texts.append(cell)
+
         if name.rstrip().endswith(("?", "？", "؟")) and 2 * len(texts) > len(cells):
             found.append(name)
 

@@ -28,7 +28,7 @@ from karat.documents.row_list import Rows
 from karat.documents.rows import unpacks_too_large
 from karat.documents.tables import SPLITS
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
-from karat.formats import count, some_of
+from karat.formats import count, some_names
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
@@ -117,7 +117,7 @@ def read_workbook(
                 raise
             every_sheet = f"; '{_ALL}' reads those with the same columns, each as a condition"
             if not results:
-                every_sheet = f"; '{_ALL}' reads {_listed(together)} as one"
+                every_sheet = f"; '{_ALL}' reads {some_names(together)} as one"
             whole = _bad(path, first.place, first.message + every_sheet)
             whole.parts = error.parts
             raise whole from error
@@ -195,11 +195,7 @@ def _read_together(
         number, row = rows.rows[place]
         rows.rows[place] = number, {name: title, **row}
 
-    rows.notes.append(f"rows: the sheets {_listed(titles)}, named in the column '{name}'")
-
-
-def _listed(titles: Iterable[str]) -> str:
-    return some_of([f"'{title}'" for title in titles])
+    rows.notes.append(f"rows: the sheets {some_names(titles)}, named in the column '{name}'")
 
 
 def _must_name(path: Path, titles: Collection[str]) -> BadDataset:
@@ -283,7 +279,11 @@ def _beside_another(rows: Rows, lines: Sequence[_Cells]) -> slice:
     parts = [*filter(None, tables)]
     for places in parts:
         part = slice(places[0], places[-1] + 1)
-        names = [str(cell) for cell in table[0][part] if not is_empty(cell)]
+        names = []
+        for cell in table[0][part]:
+            if not is_empty(cell):
+                names.append(str(cell))
+
         if len(names) > 1 and with_role(names, "question"):
             asking.append(part)
             asked += names
@@ -297,7 +297,7 @@ def _beside_another(rows: Rows, lines: Sequence[_Cells]) -> slice:
     if not goes_on or answers_are_beside:
         return whole
     rows.notes.append(
-        f"two tables side by side: {_listed(asked)} are read, and not {_listed(beside)}"
+        f"two tables side by side: {some_names(asked)} are read, and not {some_names(beside)}"
     )
     return asking[0]
 
@@ -356,7 +356,7 @@ def _note_others(rows: Rows, worksheet: ReadOnlyWorksheet) -> None:
     others.pop(worksheet.title, None)
     if others:
         read = f"rows: the sheet '{worksheet.title}'"
-        rows.notes.append(f"{read}; not read: {_listed(others)}")
+        rows.notes.append(f"{read}; not read: {some_names(others)}")
 
 
 def _headers(sheets: Sequence[ReadOnlyWorksheet]) -> dict[str, list[str]]:

@@ -86,7 +86,11 @@ def messages_under(
         return with_sides(said, agent, system_answers=True)
 
     found = []
-    pairs_of_texts = [part for part in listed if isinstance(part, list) and len(part) == 2]
+    pairs_of_texts = []
+    for part in listed:
+        if isinstance(part, list) and len(part) == 2:
+            pairs_of_texts.append(part)
+
     asked_in_words = any(" " in str(asked).strip() for asked, _ in pairs_of_texts)
     for part in listed if whole else ():
         if isinstance(part, list) and len(part) == 2:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from operator import itemgetter
 
 from karat.documents.chats import BY_TURNS, Message, are_parts, has_both_sides
@@ -53,6 +54,8 @@ _MESSAGE = word_set("message messages msg utterance utterances")
 _TIMES = word_set("time timestamp datetime date created sent ts at")  # words of their columns
 _FEW = 4  # messages that are surely one conversation
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are durations
+_Saying = tuple[int, Row, Message]
+"""A message, with the number of its row and what else the row says."""
 
 
 def in_rows(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows | None:
@@ -72,22 +75,25 @@ def in_rows(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows |
     if agent is not None and with_role(columns, "answer"):
         return None
     named = _conversation(rows, columns, speaker)
-    is_author = "author" in words_of(last_part(speaker)) and not columns[speaker].objects
-    if named is None and is_author:
-        return None  # who wrote each text
-    filled = (path for path, column in columns.items() if 2 * column.filled > column.rows)
-    if named is None and "golden" in roles_of(*{*filled} - {speaker, text}):
-        return None  # a class of each message
+    if named is None:
+        is_author = "author" in words_of(last_part(speaker))
+        if is_author and not columns[speaker].objects:
+            return None  # who wrote each text
+        beside = {path for path, column in columns.items() if 2 * column.filled > column.rows}
+        if "golden" in roles_of(*beside - {speaker, text}):
+            return None  # a class of each message
+
     said = _messages_of(rows, columns, speaker, text)
     turn = None
     if named is None:
         turn, said = _by_turn_numbers(rows, columns, said)
-    column = named
+    key = named
     if turn is not None:
-        named = "conversation_id"
+        key = "conversation_id"
     when = time_column(rows, columns)
-    chats, moved = by_conversation(said, named, agent, when)
-    if agent != ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
+    chats, moved = by_conversation(said, key, agent, when)
+    messages = chain.from_iterable(row[MESSAGES] for _, row in chats)
+    if agent != ANYONE and not has_both_sides(messages):
         return None
     note = "a row: a message"
     if turn is not None:
@@ -97,22 +103,19 @@ def in_rows(rows: Rows, columns: Columns, agent: Sequence[str] | None) -> Rows |
     elif len(said) > _FEW:
         note += ", all of one conversation"
 
-    if column is not None and not {"conversation", "id"} & roles_of(column):
-        chats = [(number, {"conversation_id": row.get(column), **row}) for number, row in chats]
-        chats = [(number, without(row, (column,))) for number, row in chats]
+    if named is not None and not {"conversation", "id"} & roles_of(named):
+        for place, (number, row) in enumerate(chats):
+            renamed = {"conversation_id": row.get(named), **row}
+            chats[place] = number, without(renamed, (named,))
 
-    may_be_of_persons = named is None or named in with_role(columns, "conversation")
+    may_be_of_persons = key is None or key in with_role(columns, "conversation")
     note += put_in_order(moved, when)
     return with_rows(rows, chats, note, regrouped=may_be_of_persons)
 
 
-def _messages_of(
-    rows: Rows, columns: Columns, speaker: str, text: str
-) -> list[tuple[int, Row, Message]]:
-    """The message of each row; all who are no bot are users, where no name but something else says
-    who is one.
-    """
-    said: list[tuple[int, Row, Message]] = []
+def _messages_of(rows: Rows, columns: Columns, speaker: str, text: str) -> list[_Saying]:
+    """The message of each row. Where a flag or an object marks bots, all others are users."""
+    said: list[_Saying] = []
     bots = 0
     beside = (path for path in columns if words_of(path) in _NAMES and path != speaker)
     named = next(beside, None)
@@ -123,18 +126,18 @@ def _messages_of(
             spoken["name"] = row[named]
         said.append((number, without(row, (speaker, text)), spoken))
 
-    for _, _, spoken in said if bots else ():
+    if not bots:
+        return said
+    for _, _, spoken in said:
         if spoken["role"] not in ("assistant", ""):
             spoken["role"] = "user"
 
     return said
 
 
-_Sayings = list[tuple[int, Row, Message]]
-"""Messages, with the numbers of their rows and what else these say."""
-
-
-def _by_turn_numbers(rows: Rows, columns: Columns, said: _Sayings) -> tuple[str | None, _Sayings]:
+def _by_turn_numbers(
+    rows: Rows, columns: Columns, said: list[_Saying]
+) -> tuple[str | None, list[_Saying]]:
     """The column that counts turns of several conversations, and the messages with the name of
     theirs in place of it; None: no column does.
     """
@@ -142,7 +145,7 @@ def _by_turn_numbers(rows: Rows, columns: Columns, said: _Sayings) -> tuple[str 
     if counted is None or counted[1][-1] < 2:
         return None, said
     turn, places = counted
-    found: _Sayings = []
+    found: list[_Saying] = []
     for (number, beside, message), run in zip(said, places, strict=True):
         named = {**without(beside, (turn,)), "conversation_id": f"chat {run}"}
         found.append((number, named, message))
@@ -151,32 +154,36 @@ def _by_turn_numbers(rows: Rows, columns: Columns, said: _Sayings) -> tuple[str 
 
 
 def _speaker(row: Row, path: str) -> str:
-    """Who speaks in a row; where the column is empty, the assistant if one of its columns has
-    something, such as `bot_id`.
+    """Who speaks in a row; where the column is empty, the assistant if a column such as `bot_id`
+    holds something.
     """
     value = cell(row, path)
     if not is_empty(value):
         return who_speaks(value) or ""
     for key in row:
-        first = side_of(words_of(key)[0]) if words_of(key) else None
-        if first == "assistant" and not is_empty(row[key]):
-            return first
+        words = words_of(key)
+        if not words or is_empty(row[key]):
+            continue
+        if side_of(words[0]) == "assistant":
+            return "assistant"
 
     return ""
 
 
 def _by_turns(rows: Rows, columns: Columns, text: str, agent: Sequence[str] | None) -> Rows | None:
-    """Rows that are messages without a word on who speaks, as of two who speak by turns: only the
-    user can tell who of them answers.
+    """Rows that are messages of two who speak by turns, since no column says who speaks: only the
+    user can tell which of them answers.
     """
     named = next(iter(with_role(columns, "conversation")), None)
-    if named is None:
-        named = next((path for path in columns if words_of(path)[-1:] in _IDENTIFYING), None)
+    for path in columns:
+        if named is None and words_of(path)[-1:] in _IDENTIFYING:
+            named = path
+
     is_said = _MESSAGE & {*words_of(text)} and not with_role(columns, "answer", "question")
     if agent is None or named is None or not is_said:
         return None
     turns: dict[str, int] = {}
-    said: list[tuple[int, Row, Message]] = []
+    said: list[_Saying] = []
     when = time_column(rows, columns)
     for number, row in rows.rows:
         name = str(row.get(named))
@@ -241,7 +248,7 @@ def message_a_row(rows: Rows, chats: Sequence[NumberedRow], path: str) -> Rows:
 
 
 def by_conversation(
-    said: Iterable[tuple[int, Row, Message]],
+    said: Iterable[_Saying],
     named: str | None,
     agent: Sequence[str] | None,
     when: str | None = None,
@@ -252,7 +259,7 @@ def by_conversation(
     `said`: the messages with their rows; empty ones count only as missing replies. `named`: the
     column that names the conversation; None: there is one. `when`: the column with their times.
     """
-    groups: dict[object, list[tuple[int, Row, Message]]] = {}
+    groups: dict[object, list[_Saying]] = {}
     for number, row, message in said:
         name = None
         if named is not None:
@@ -294,17 +301,28 @@ def by_conversation(
 def time_column(rows: Rows, columns: Columns) -> str | None:
     """The column that says when each message was sent: of several, the one that differs most."""
     best = None
+    most = -1
     for path, column in columns.items():
         if "." in path or not _TIMES & {*words_of(path)}:
             continue
-        cells = [row.get(path) for row in rows.first_rows()]
-        dated = all(_seconds(value) is not None for value in cells if not is_empty(value))
-        if dated and (best is None or len(column.values) > len(columns[best].values)):
-            best = path
+        is_dated = True
+        for row in rows.first_rows():
+            value = row.get(path)
+            if not is_empty(value) and _seconds(value) is None:
+                is_dated = False
+                break
 
-    if best is None:
-        best = next((path for path in with_role(columns, "turn") if "." not in path), None)
-    return best
+        if is_dated and len(column.values) > most:
+            best = path
+            most = len(column.values)
+
+    if best is not None:
+        return best
+    for path in with_role(columns, "turn"):
+        if "." not in path:
+            return path
+
+    return None
 
 
 def _place(value: object, path: str) -> float:
@@ -347,18 +365,16 @@ def _conversation(rows: Rows, columns: Columns, speaker: str) -> str | None:
         return named[0]
     for path in columns:
         words = words_of(path)
-        if "." in path or (words[-1:] not in _IDENTIFYING and words not in _GROUPS):
+        may_name = words[-1:] in _IDENTIFYING or words in _GROUPS
+        if "." in path or not may_name:
             continue
         spoken: dict[str, set[str]] = {}
         for row in rows.first_rows():
-            spoken.setdefault(str(row.get(path)), set()).add(str(cell(row, speaker)))
+            who = str(cell(row, speaker))
+            spoken.setdefault(str(row.get(path)), set()).add(who)
 
-        shared = []
-        for names in spoken.values():
-            if len(names) > 1:
-                shared.append(names)
-
-        if 2 * len(shared) > len(spoken) and not _names_exchanges(rows, columns, path):
+        shared = sum(len(names) > 1 for names in spoken.values())
+        if 2 * shared > len(spoken) and not _names_exchanges(rows, columns, path):
             return path
 
     return None
@@ -379,29 +395,37 @@ def speaker_and_text_columns(columns: Columns) -> tuple[str | None, str | None]:
     if text is None and any(column.lists + column.objects for column in columns.values()):
         text = _inside(columns)
     if speaker is None and text is not None:
-        objects = (p for p in columns if columns[p].objects and words_of(p)[-1:] != ("body",))
-        speaker = next((p for p in objects if "." not in p and ends_in(p, SPEAKERS)), None)
+        objects, numbered, sided = [], [], []
+        for path, column in columns.items():
+            words = words_of(path)
+            is_object = column.objects and words[-1:] != ("body",)
+            if is_object and "." not in path and ends_in(path, SPEAKERS):
+                objects.append(path)
+            if words in _NUMBERED_SPEAKERS and len(column.values) <= FEW_SPEAKERS:
+                numbered.append(path)
+            if {"user", "assistant"} <= {*map(side_of, column.values)}:
+                sided.append(path)  # whatever it is called: `event`, `sent_by`
 
-    numbered = (path for path in columns if words_of(path) in _NUMBERED_SPEAKERS)
-    if speaker is None and text is not None:
-        speaker = next((p for p in numbered if len(columns[p].values) <= FEW_SPEAKERS), None)
-    words = {word for path in columns for word in words_of(path)}
-    if speaker is None and text is not None:
-        # Whatever it is called: `event`, `sent_by`
-        both = {"user", "assistant"}
-        sides = (p for p in columns if both <= {*map(side_of, columns[p].values)})
-        speaker = next(sides, None)
+        speaker = next(iter((*objects, *numbered, *sided)), None)
 
+    if speaker is not None or _is_flagged(columns):
+        return speaker, text
+    known = set[str]()
     ends = set[str]()
-    for path in columns:
-        if columns[path].is_text:
+    for path, column in columns.items():
+        known |= {*words_of(path)}
+        if column.is_text:
             ends |= {*words_of(path)[-1:]}
 
-    if speaker is None and _TIMES & words and not _REPLIES & ends and not _is_flagged(columns):
-        persons = (path for path in columns if words_of(last_part(path)) in _PERSONS)
-        speaker = next((path for path in persons if columns[path].is_text), None)
-        said = (path for path in columns if {*words_of(last_part(path))} <= SAYS)
-        text = text or next((path for path in said if columns[path].is_text), None)
+    if _TIMES & known and not _REPLIES & ends:
+        for path, column in columns.items():
+            words = words_of(last_part(path))
+            if not column.is_text:
+                continue
+            if speaker is None and words in _PERSONS:
+                speaker = path
+            if text is None and {*words} <= SAYS:
+                text = path
 
     return speaker, text
 
@@ -438,5 +462,5 @@ def _column(columns: Columns, words: frozenset[str]) -> str | None:
         if "." not in path and column.is_text and words & named and not _TIMES & named:
             found.append(path)
 
-    ending = (path for path in found if ends_in(path, words))
-    return next(ending, next(iter(found), None))
+    ending = [path for path in found if ends_in(path, words)]
+    return next(iter((*ending, *found)), None)

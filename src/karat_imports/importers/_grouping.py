@@ -17,7 +17,7 @@ from karat.documents.columns import MISSING, Row, are_objects, is_empty, without
 from karat.documents.names import meanings, roles_of, with_role, word_set, words_of
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
-from karat.formats import plural, some_of
+from karat.formats import plural, some_names, some_of
 from karat_imports.importers._reading import moment
 
 _ID = "conversation_id"
@@ -209,7 +209,11 @@ def without_placeholders(rows: Rows, by: Grouping) -> Rows:
     empty = []  # columns
     looked_at = dict.fromkeys([*with_role(keys, "conversation"), *by.columns])
     for key in looked_at:
-        named = [row[key] for _, row in rows.rows if not is_empty(row.get(key))]
+        named = []
+        for _, row in rows.rows:
+            if not is_empty(row.get(key)):
+                named.append(row[key])
+
         words = Counter(_word(value) for value in named if _word(value) in _NOBODY)
         said = some_of([f"'{word}' ({plural(words[word], 'row')})" for word in words])
         if words:
@@ -256,14 +260,18 @@ def with_headers(rows: Rows, by: Grouping) -> Rows:
     keys = max(heads.values(), key=len, default=[])
     ids = []
     for key in keys:
-        named = {str(row.get(key)) for _, row in rows.rows if not is_empty(row.get(key))}
+        named = set()
+        for _, row in rows.rows:
+            if not is_empty(row.get(key)):
+                named.add(str(row.get(key)))
+
         is_id = any(meaning.role in ("conversation", "id") for meaning in meanings(key))
         if is_id and len(named) == len(filled[key]):
             ids.append(key)
 
     if len(keys) < 2 or not ids or always < 2:
         return rows
-    shown = some_of([f"'{key}'" for key in keys], most=6)
+    shown = some_names(keys, most=6)
     note = f"{shown}: on the first row of {len(filled[ids[0]])} blocks only, read for all below it"
     found = rows.emptied(note)
     head: dict[str, object] = {}
@@ -309,7 +317,11 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
             found.setdefault(sizes, (by, f"{by.options()}  # {said}"))
 
     each_may_be_one = any(by.columns == (ROW,) for by, _ in found.values())
-    by_names = [by for by, _ in found.values() if by.columns not in ((), (ROW,))]
+    by_names = []
+    for by, _ in found.values():
+        if by.columns not in ((), (ROW,)):
+            by_names.append(by)
+
     if not found or (each_may_be_one and not by_names):
         return []
     ways = [way for _, way in found.values()][:SHOWN]
@@ -377,7 +389,11 @@ def _by_columns(rows: Rows, keys: Mapping[str, None], *, blocks: bool) -> Iterat
             if is_pair and _send_to_each_other(rows, key, other):
                 yield Grouping((key, other))
 
-    days = [key for key in keys if words_of(key) in _DAYS and _is_shared(rows, key)]
+    days = []
+    for key in keys:
+        if words_of(key) in _DAYS and _is_shared(rows, key):
+            days.append(key)
+
     for key in keys:
         words = words_of(key)
         if "turn" in roles_of(key):

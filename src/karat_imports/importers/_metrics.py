@@ -99,7 +99,11 @@ def whole_runs(columns: Columns) -> str | None:
         column = columns[path]
         if not numbers or column.mean_length > _LONGEST_NAME:
             continue
-        measured = [name for name in column.values if is_score_name(name) or is_measure([name])]
+        measured = []
+        for name in column.values:
+            if is_score_name(name) or is_measure([name]):
+                measured.append(name)
+
         parts = path in (*FOUND_IN, "condition")  # of the file
         if parts:
             continue

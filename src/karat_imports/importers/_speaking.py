@@ -1,5 +1,5 @@
-"""Which columns of a log say what is asked, who speaks and who answers, where a user says so; and
-the readings to choose from where nobody has.
+"""Which columns of a log say what is asked, who speaks and who answers, as a user names them; and
+the readings to choose from where nobody has named any.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from karat.documents.names import (
 from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
-from karat.formats import clean, count, plural, some_of
+from karat.formats import clean, count, plural, some_names, some_of
 from karat_imports.importers._chats import reply_beside
 from karat_imports.importers._grouping import (
     OF_TIME,
@@ -90,18 +90,17 @@ def entries_apart(rows: Rows, prefix: str) -> Rows:
     conversation.
     """
     found = rows.emptied()
+    top = prefix.partition(".")[0]
     for number, row in rows.rows:
         listed = cell(row, prefix)
-        top = prefix.partition(".")[0]
+        if not isinstance(listed, list):
+            continue
         beside = without(row, (top,))
         if not with_role(beside, "conversation"):
             beside = {"conversation_id": f"row {number}", **beside}
-        for entry in listed if isinstance(listed, list) else ():
+        for entry in listed:
             if isinstance(entry, Mapping):
-                named = {}
-                for key, value in entry.items():
-                    named[f"{prefix}{_ENTRY}{key}"] = value
-
+                named = {f"{prefix}{_ENTRY}{key}": value for key, value in entry.items()}
                 found.add(number, {**beside, **named})
 
     return found
@@ -112,21 +111,23 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
     with the columns that there are.
     """
     agents = speaking.agent or ()
-    named = [*speaking.text, *([speaking.speaker] if speaking.speaker else ())]
-    lists = dict.fromkeys(p.partition(_ENTRY)[0] for p in (*named, *agents) if _ENTRY in p)
+    named = dict.fromkeys(speaking.text, "--set text")
+    if speaking.speaker:
+        named[speaking.speaker] = "--set speaker"
+    lists: dict[str, None] = {}
+    for name in (*named, *agents):
+        prefix, entry, _ = name.partition(_ENTRY)
+        if entry:
+            lists[prefix] = None
+
     if len(lists) > 1:
         raise BadOption("--set text", f"{path}: {some_of([*lists])} are two lists; name one")
     for prefix in lists:
         rows = entries_apart(rows, prefix)
 
     columns = rows.seen_columns()
-    for name in named:
+    for name, option in named.items():
         if name not in columns:
-            if name == speaking.speaker:
-                option = "--set speaker"
-            else:
-                option = "--set text"
-
             message = f"no column is called '{name}'{did_you_mean(name, columns)}"
             raise BadOption(option, f"{path}: {message}; {_columns(columns)}")
 
@@ -151,11 +152,7 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         raise BadOption("--set agent", f"{path}: {missing}; {_columns(columns)}")
 
     if not text:
-        worded = []
-        for name in _worded(columns):
-            if name != speaking.speaker:
-                worded.append(name)
-
+        worded = [name for name in _worded(columns) if name != speaking.speaker]
         if len(worded) != 1:
             missing = "--set text=COLUMN must name the column with what is said"
             raise BadOption("--set text", f"{path}: {missing}; {_columns(columns)}")
@@ -167,13 +164,14 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
 
 def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
     """A row for each thing that a row asks, and for each answer to it."""
-    shown = some_of([f"'{name}'" for name in agents])
-    asked = some_of([f"'{name}'" for name in text])
+    shown = some_names(agents)
+    asked = some_names(text)
     note = f"a row: what was asked ({asked}) and answered ({shown})"
     if len(agents) > 1:
         rows_of_two = 0
         for _, row in rows.rows:
-            rows_of_two += sum(not is_empty(cell(row, name)) for name in agents) > 1
+            answers = [name for name in agents if not is_empty(cell(row, name))]
+            rows_of_two += len(answers) > 1
 
         note += f"; {count(rows_of_two)} rows with the answers of several"
 
@@ -210,21 +208,22 @@ def _spoken(
 
     sides = sides_of_values(speaker, names)
     if agent is not None:
-        answering = {name.strip().lower() for name in agent}
-        unknown = sorted(answering - {name.strip().lower() for name in names})
+        answering = {*map(compared, agent)}
+        unknown = sorted(answering - {*map(compared, names)})
         if unknown:
             message = f"nobody in '{speaker}' is called '{unknown[0]}'"
             there_are = shown_with_counts(names)
             raise BadOption("--set agent", f"{path}: {message}; there are {there_are}")
 
-        sides = {}
-        for n in names:
-            sides[n] = "assistant" if n.strip().lower() in answering else "user"
+        for name in names:
+            sides[name] = "user"
+            if compared(name) in answering:
+                sides[name] = "assistant"
     elif {*sides.values()} != {"user", "assistant"}:
         message = f"say which value of '{speaker}' answers: {shown_with_counts(names)}"
         raise BadOption("--set agent=NAME", f"{path}: {message}")
 
-    shown = some_of([f"'{name}'" for name in text])
+    shown = some_names(text)
     note = f"a row: a message; '{speaker}' says who speaks, {shown} what"
     found = rows.emptied(note)
     others = Counter[str]()
@@ -256,18 +255,24 @@ def _spoken(
 def _without_text(silent: Sequence[Row], said: Rows) -> str:
     """How many messages hold no text, and the conversations that hold no others."""
     text = f"{plural(len(silent), 'message')} without text"
-    for key in with_role(dict.fromkeys(key for row in silent for key in row), "conversation")[:1]:
-        lost = {str(row.get(key)) for row in silent}
-        lost -= {str(row.get(key)) for _, row in said.rows}
-        if lost:
-            text += f", with them all of {plural(len(lost), 'conversation')} ({some_of([*lost])})"
+    keys: dict[str, None] = {}
+    for row in silent:
+        keys |= dict.fromkeys(row)
 
-    return text
+    named = with_role(keys, "conversation")
+    if not named:
+        return text
+    lost = {str(row.get(named[0])) for row in silent}
+    lost -= {str(row.get(named[0])) for _, row in said.rows}
+    if not lost:
+        return text
+    return f"{text}, with them all of {plural(len(lost), 'conversation')} ({some_of([*lost])})"
 
 
 def joined(said: Said) -> Rows:
-    """The conversations of such rows: of one name in the first column that names them, in the order
-    of their times; without one, each exchange is one, by its id, and messages are all one.
+    """The conversations of such rows: those with one name in the column that names them, each in
+    the order of its times. Without such a column, each exchange is a conversation, and messages
+    are all of one.
     """
     rows = said.rows
     keys = [key for key in keys_of(rows) if "." not in key]
@@ -290,10 +295,11 @@ def joined(said: Said) -> Rows:
     groups: dict[str, list[NumberedRow]] = {}
     for number, row in rows.rows:
         called = ""
-        if named is not None:
+        if named is not None and not is_empty(row.get(named)):
             called = str(row.get(named))
-        if (named is None and said.exchanges) or (named and is_empty(row.get(named))):
+        elif named is not None or said.exchanges:
             called = f"row {number}"
+
         groups.setdefault(called, []).append((number, row))
 
     if said.exchanges:
@@ -376,15 +382,17 @@ _DIRECTIONS = {
 
 def certain_reading(rows: Rows) -> Speaking | None:
     """The column that says who speaks in nearly all rows, with the column of what is said; None:
-    there is none such, or several.
+    there is no such column, or there are several.
     """
     found = []
     for speaking, _ in _of_columns(rows, rows.seen_columns()):
-        if speaking.speaker is not None and speaking.agent is None:
-            names = Counter(str(cell(row, speaking.speaker)) for _, row in rows.rows)
-            known = sum(names[name] for name in sides_of_values(speaking.speaker, names))
-            if known >= _MOST_KNOWN * rows.count:
-                found.append(speaking)
+        if speaking.speaker is None or speaking.agent is not None:
+            continue
+        names = Counter(str(cell(row, speaking.speaker)) for _, row in rows.rows)
+        sides = sides_of_values(speaking.speaker, names)
+        known = sum(names[name] for name in sides)
+        if known >= _MOST_KNOWN * rows.count:
+            found.append(speaking)
 
     if len(found) == 1:
         return found[0]
@@ -402,19 +410,24 @@ def beside_history(rows: Rows) -> tuple[Rows, Speaking] | None:
             histories.append(path)
 
     replies = []
+    outer = {}
     for path, column in columns.items():
         around, _, name = path.rpartition(".")
-        in_object = name in _FIELDS and "." not in around and is_reply(around)
-        says = in_object or (not around and is_reply(path) and not with_role([path], "model"))
+        if not around:
+            outer[path] = column
+            says = is_reply(path) and not with_role([path], "model")
+        else:
+            says = name in _FIELDS and "." not in around and is_reply(around)
+
         if column.is_text and says:
             replies.append(path)
 
-    asked = _asked({path: columns[path] for path in columns if "." not in path}, replies)
+    asked = _asked(outer, replies)
     if not asked:
         asked = [path for path in ("message", "text", "msg") if path in columns]
     others = []
-    for path in with_role(columns, "question"):
-        if path not in asked and columns[path].is_text and "." not in path:
+    for path in with_role(outer, "question"):
+        if path not in asked and outer[path].is_text:
             others.append(path)
 
     if len(histories) != 1 or len(replies) != 1 or len(asked) != 1 or others:
@@ -463,13 +476,18 @@ def tests_in_turn(rows: Rows) -> str | None:
     None: they hold something else.
     """
     for path, column in rows.seen_columns().items():
-        entry = next(iter(column.example), None) if isinstance(column.example, list) else None
+        if not isinstance(column.example, list):
+            continue
+        entry = next(iter(column.example), None)
         if not isinstance(entry, Mapping):
             continue
         expected = [key for key in entry if is_gold(words_of(key))]
-        asked = [
-            key for key in entry if side_of(key) == "user" or key in with_role(entry, "question")
-        ]
+        questions = with_role(entry, "question")
+        asked = []
+        for key in entry:
+            if side_of(key) == "user" or key in questions:
+                asked.append(key)
+
         replies = [key for key in entry if is_reply(key) and key not in expected]
         if asked and expected and not replies:
             return (
@@ -488,29 +506,30 @@ def asked_and_answered(columns: Columns, path: Path) -> Reading | None:
     Of several readings, the one whose questions are words, where those of others are labels.
     """
     result = assign(columns, door="results", file=path.name)
-    readings: tuple[Reading, ...] = ()
     if isinstance(result, Reading):
-        readings = (result,)
+        ways: tuple[Reading, ...] = (result,)
     else:
-        readings = result.readings
+        ways = result.readings
+        answers = {reading.roles.get("answer") for reading in ways}
+        if len(ways) < 2 or len(answers) > 1:
+            return None
 
     found = []
-    for reading in readings:
+    for reading in ways:
         roles = {*reading.roles}
         if not {"question", "answer"} <= roles or {"golden", "score"} & roles:
             continue
-        asked, answered = (columns[reading.roles[role][0]] for role in ("question", "answer"))
-        lists = isinstance(answered.example, str) and parsed(answered.example)
-        worded = sum(" " in value or not value.isascii() for value in asked.values)
-        if 2 * min(asked.filled, answered.filled) <= asked.rows:
+        asked = columns[reading.roles["question"][0]]
+        answered = columns[reading.roles["answer"][0]]
+        if 2 * min(asked.filled, answered.filled) <= asked.rows or not answered.is_text:
             continue
-        in_words = isinstance(result, Reading) or 2 * worded > len(asked.values)
-        if in_words and answered.is_text and not isinstance(lists, list):
+        if isinstance(answered.example, str) and isinstance(parsed(answered.example), list):
+            continue
+        worded = sum(" " in value or not value.isascii() for value in asked.values)
+        if len(ways) == 1 or 2 * worded > len(asked.values):
             found.append(reading)
 
-    answers = {reading.roles.get("answer") for reading in readings}
-    is_certain = isinstance(result, Reading) or (len(readings) > 1 and len(answers) == 1)
-    if len(found) == 1 and is_certain:
+    if len(found) == 1:
         return found[0]
     return None
 
@@ -520,14 +539,13 @@ def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     columns = rows.seen_columns()
     yield from _of_columns(rows, columns)
     for path, column in columns.items():
-        if isinstance(column.example, list) and any(isinstance(e, Mapping) for e in column.example):
+        entries = column.example
+        if not isinstance(entries, list):
+            continue
+        if any(isinstance(entry, Mapping) for entry in entries):
             apart = entries_apart(rows, path)
             inside = apart.seen_columns()
-            within = {}
-            for name, held in inside.items():
-                if name.startswith(path):
-                    within[name] = held
-
+            within = {name: inside[name] for name in inside if name.startswith(path)}
             yield from _of_columns(apart, within)
 
 
@@ -548,27 +566,33 @@ def _with_speakers(
 
         sides = sides_of_values(speaker, names)
         of_sides = sum(names[name] for name in sides)
-        known = {*sides.values()} == {"user", "assistant"}
-        known = known and of_sides >= _FEW_KNOWN * sum(names.values())
-        is_called_so = not _SPEAKING.isdisjoint(words_of(speaker)[-1:])
-        few = 1 < len(names) <= _MOST_SPEAKERS and 2 * len(names) <= sum(names.values())
-        if not known and (speaker in worded or not is_called_so or not few):
-            continue
-        texts = _texts_of(rows, columns, speaker, sides)
-        of_calls = known and _DIRECTIONS.keys() >= {name.strip().lower() for name in sides}
-        if of_calls and not any(_FIELDS & {*words_of(text)[-1:]} for text in texts):
-            continue  # directions of calls that rows describe, not of messages
-        for text in [tuple(texts)] if known and texts else [(name,) for name in worded[:3]]:
-            if known:
+        total = sum(names.values())
+        both = {*sides.values()} == {"user", "assistant"}
+        if both and of_sides >= _FEW_KNOWN * total:
+            texts = _texts_of(rows, columns, speaker, sides)
+            of_calls = _DIRECTIONS.keys() >= {*map(compared, sides)}
+            if of_calls and not any(_FIELDS & {*words_of(text)[-1:]} for text in texts):
+                continue  # directions of calls that rows describe, not of messages
+            ways = [tuple(texts)]
+            if not texts:
+                ways = [(name,) for name in worded[:3]]
+            for text in ways:
                 yield Speaking(text, speaker), "a row: a message"
-            else:
-                who = names.most_common(1)[0][0]
-                for value in names:
-                    if side_of(value) == "assistant":
-                        who = value
 
-                said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
-                yield Speaking(text, speaker, (who,)), said
+            continue
+
+        is_called_so = not _SPEAKING.isdisjoint(words_of(speaker)[-1:])
+        few = 1 < len(names) <= _MOST_SPEAKERS and 2 * len(names) <= total
+        if speaker in worded or not is_called_so or not few:
+            continue
+        who = names.most_common(1)[0][0]
+        for value in names:
+            if side_of(value) == "assistant":
+                who = value
+
+        said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
+        for name in worded[:3]:
+            yield Speaking((name,), speaker, (who,)), said
 
 
 def _with_replies(columns: Columns, worded: Sequence[str]) -> Iterator[tuple[Speaking, str]]:
@@ -692,7 +716,11 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     read = []
     left = []
     for name in replies:
-        texts = {str(row[name]) for _, row in rows.rows if not is_empty(row.get(name))}
+        texts = set()
+        for _, row in rows.rows:
+            if not is_empty(row.get(name)):
+                texts.add(str(row[name]))
+
         if texts & said:
             read.append(name)
         elif _RARE * columns[name].filled > columns[name].rows:
@@ -715,7 +743,7 @@ def unread_replies(rows: Rows, found: Rows) -> str | None:
     for name in (*read, *left):
         ways.append(Speaking(question_in, None, (name,)).options())
 
-    shown = some_of([f"'{name}'" for name in (*read, *left)])
+    shown = some_names((*read, *left))
     asked_for = f"which of {shown} the agent answers is not certain; add one of these:"
     return asked_for + ways_listed(ways)
 

@@ -443,7 +443,11 @@ class Csv:
         if judged or systems_scored:
             named["score"] = tuple(dict.fromkeys(judged)) or systems_scored
         taken = {column for target, column in chosen.items() if target not in ROLES}
-        free = {name: columns[name] for name in columns if name in judged or name not in taken}
+        free = {}
+        for name in columns:
+            if name in judged or name not in taken:
+                free[name] = columns[name]
+
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
             result = _decided(path, columns, result, named, mapped)
@@ -696,11 +700,11 @@ def _check_verdicts(columns: Columns, words: Mapping[str, float | None]) -> None
     others alone would say that all is right, or all wrong. `columns`: by metric.
     """
     for name, column in columns.items():
-        unknown = {
-            value
-            for value in column.values - {*words}
-            if score_in(value) is None and value.strip().casefold() not in MISSING
-        }
+        unknown = set()
+        for value in column.values - {*words}:
+            if score_in(value) is None and value.strip().casefold() not in MISSING:
+                unknown.add(value)
+
         rest = []
         for value in unknown:
             if not _NO_VERDICT & {*words_of(value)}:

@@ -232,7 +232,7 @@ class RowReader:
         for path in paths:
             column = self._columns.get(path)
             if column is not None and not column.lists + column.objects:
-                values += column.is_numeric or not any(" " in value for value in column.values)
+                values += column.is_numeric or not column.has_spaces
 
         return 2 * values > len(paths)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePath
 from typing import Literal
 
@@ -131,7 +132,7 @@ class Candidates:
 
         self.meanings = {}
         mails = any(joined(path) in ("body", "message") for path in self.free)
-        right = "golden" in named or any(Meaning("golden") in meanings(path) for path in self.free)
+        right = "golden" in named or bool(with_role(self.free, "golden"))
         for path, column in self.free.items():
             self.meanings[path] = meanings(path)
             if door == "dataset" and unanswerable_values(path) and column.is_yes_or_no:
@@ -277,8 +278,9 @@ class Candidates:
         both_ways: dict[tuple[str, ...], str] = {}  # `actual`: the agent's beside `expected`
         for path in self.free:
             words = words_of(path)
-            alone = len(words) < 2 and not {*words} & _ALONE
-            if not words or alone or _NO_ANSWERS & {*words} or not self.holds_answer(path):
+            if not words or (len(words) < 2 and words[0] not in _ALONE):
+                continue
+            if not _NO_ANSWERS.isdisjoint(words) or not self.holds_answer(path):
                 continue
             ends = [(words[0], words[1:])]
             if words[-1] not in _SAID_FIRST:
@@ -303,22 +305,23 @@ class Candidates:
 
         outer = {*outermost(right[rest] for rest in right if rest in done)}
         both = [rest for rest in right if right[rest] in outer]
-        others = set()
-        for path in self.strong("answer"):
-            if self.holds_answer(path):
-                others.add(path)
-
-        others -= {path for rest in both for path in (right[rest], done[rest])}
+        self.pairs = [(right[rest], done[rest]) for rest in both]
+        others = {*filter(self.holds_answer, self.strong("answer"))}
+        others -= {*chain.from_iterable(self.pairs)}
 
         # what was read from an answer in words is the answer to compare
         read = [rest for rest in both if words_of(done[rest])[0] in _READ]
-        if len(both) == 1 and (not others or read):
-            self.meanings[right[both[0]]] = (Meaning("golden"),)
-            self.meanings[done[both[0]]] = (Meaning("answer"),)
-            for path in others if read else ():
-                self.meanings[path] = ()
-        elif len(both) > 1:
-            self.pairs = [(right[rest], done[rest]) for rest in both]
+        if len(self.pairs) > 1:
+            return
+        for expected, actual in self.pairs:
+            if not others or read:
+                self.meanings[expected] = (Meaning("golden"),)
+                self.meanings[actual] = (Meaning("answer"),)
+
+            if read:
+                self.meanings.update(dict.fromkeys(others, ()))
+
+        self.pairs = []
 
     def is_of_a_run(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
@@ -385,9 +388,9 @@ class Candidates:
             said = column.is_text or (lists and texts)
             if isinstance(example, str) and NO_WORDS.fullmatch(example.strip()):
                 continue
-            if holds_code(column):
+            if holds_code(column) or path in FOUND_IN:
                 continue
-            if path in FOUND_IN or (self.door == "results" and names_persons(path)):
+            if self.door == "results" and names_persons(path):
                 continue
 
             long = lists or column.mean_length > 3

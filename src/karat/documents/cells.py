@@ -57,7 +57,7 @@ _LISTED = re.compile(r"\s*\[|[^|]*\|")
 _ONE_QUOTED = re.compile(r"\s*\[\s*['\"].*\]\s*$", re.DOTALL)
 _TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
 _LABEL_KEYS = ("label", "labels", "key", "letter", "id")
-_RIGHT = frozenset({"correct", "right"})
+_SAYS_RIGHT = frozenset({"correct", "right"})
 """Words of the name of what says that a choice is right: `isCorrect`, `correcta`."""
 _TERM = re.compile(r"(?:\S+ ){0,4}\S+")
 """A code, a name or a few words, as lists in one text hold them."""
@@ -142,11 +142,7 @@ def dialogue(messages: Iterable[object]) -> str:
         assert isinstance(message, dict)
         who, text = message[keys[0]], message[keys[1]]
         if isinstance(text, list):
-            parts = []
-            for part in text:
-                if isinstance(part, dict):
-                    parts.append(part.get("text"))
-
+            parts = [part.get("text") for part in text if isinstance(part, dict)]
             text = "\n".join(part for part in parts if isinstance(part, str))
 
         if not is_empty(text):
@@ -171,7 +167,9 @@ def reply_of(value: object) -> Golden | None:
     if without_reply(value) is value or not isinstance(value, list):
         return None
     text = dialogue(value[-1:]).partition(": ")[2]
-    return Golden(text, (text,)) if text.strip() else None
+    if not text.strip():
+        return None
+    return _the_only(text)
 
 
 def question(
@@ -199,7 +197,10 @@ def question(
         if path == golden:
             value = without_reply(value)
         for part in _parts(value):
-            texts.append(as_text(lines_of(part) if isinstance(part, Mapping) else part))
+            written = part
+            if isinstance(part, Mapping):
+                written = lines_of(part)
+            texts.append(as_text(written))
 
     return "\n\n".join(text for text in texts if text is not None) or None
 
@@ -267,26 +268,28 @@ def _options_of_objects(parts: Sequence[Mapping[str, Any]]) -> Options | None:
     texts, labels, right = [], [], []
     names: Sequence[str] = _TEXT_KEYS
     if not any(name in part for part in parts for name in names):
-        names = []
-        for name in parts[0]:
-            if isinstance(parts[0][name], str):
-                names.append(name)
-
+        names = [name for name, value in parts[0].items() if isinstance(value, str)]
     for number, part in enumerate(parts):
-        key = next((key for key in names if isinstance(part.get(key), (str, int))), None)
-        if key is None:
+        keys = [key for key in names if isinstance(part.get(key), (str, int))]
+        if not keys:
             return None
-        texts.append(text_of(part[key]))
-        label = next((part[name] for name in _LABEL_KEYS if name != key and name in part), None)
-        labels.append("" if label is None else text_of(label))
+        texts.append(text_of(part[keys[0]]))
+        for name in _LABEL_KEYS:
+            if name in part and name != keys[0]:
+                label = part[name]
+                labels.append("" if label is None else text_of(label))
+                break
+
         if _says_right(part):
             right.append(number)
 
-    if len(set(labels)) < len(labels) or "" in labels or any(len(label) > 3 for label in labels):
-        labels = list(_LETTERS[: len(texts)])
-    if len(labels) < len(texts):
+    are_different = len({*labels}) == len(texts)
+    are_short = all(0 < len(label) <= 3 for label in labels)
+    if are_different and are_short:
+        return Options(tuple(texts), tuple(labels), tuple(right))
+    if len(texts) > len(_LETTERS):
         return None
-    return Options(tuple(texts), tuple(labels), tuple(right))
+    return Options(tuple(texts), tuple(_LETTERS[: len(texts)]), tuple(right))
 
 
 def _says_right(part: Mapping[str, Any]) -> bool | None:
@@ -294,7 +297,7 @@ def _says_right(part: Mapping[str, Any]) -> bool | None:
     says nothing of this.
     """
     for name, value in part.items():
-        flagged = isinstance(value, bool) and bool(_RIGHT & {*words_of(name)})
+        flagged = isinstance(value, bool) and bool(_SAYS_RIGHT & {*words_of(name)})
         if flagged or name == "is_answer":
             return bool(value)
         if joined(name) == "fraction":
@@ -307,19 +310,17 @@ def are_marked_choices(value: object) -> bool:
     """Whether a cell is a list of choices, each of which says whether it is right."""
     if not isinstance(value, list) or len(value) < 2:
         return False
-    marks = []
-    for part in value:
-        marks.append(_says_right(part) if isinstance(part, Mapping) else None)
-
+    if not are_objects(value):
+        return False
+    marks = [*map(_says_right, value)]
     return None not in marks and any(marks)
 
 
 def _options_of_object(value: Mapping[str, Any]) -> Options | None:
-    texts = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), list)), None)
-    labels = next(
-        (value[key] for key in ("label", "labels") if isinstance(value.get(key), list)), None
-    )
-    if isinstance(texts, list) and isinstance(labels, list) and len(texts) == len(labels):
+    lists = {key: held for key, held in value.items() if isinstance(held, list)}
+    texts = next((lists[key] for key in _TEXT_KEYS if key in lists), None)
+    labels = lists.get("label", lists.get("labels"))
+    if texts is not None and labels is not None and len(texts) == len(labels):
         written = tuple(text_of(text) for text in texts)
         if set(map(str, labels)) <= {"0", "1"} and len(labels) <= len(_LETTERS):
             right = tuple(at for at, label in enumerate(labels) if str(label) == "1")
@@ -327,13 +328,13 @@ def _options_of_object(value: Mapping[str, Any]) -> Options | None:
 
         return Options(written, tuple(map(str, labels)))
 
-    if isinstance(texts, list):
-        return _lettered([text_of(text) for text in texts])
-    short = all(len(str(key)) <= 3 for key in value)
-    plain_texts = all(isinstance(text, (str, int, float)) for text in value.values())
-    if short and plain_texts and len(value) > 1:
-        return Options(tuple(map(text_of, value.values())), tuple(map(str, value)))
-    return None
+    if texts is not None:
+        return _lettered([*map(text_of, texts)])
+    if len(value) < 2 or any(len(str(key)) > 3 for key in value):
+        return None
+    if not all(isinstance(text, (str, int, float)) for text in value.values()):
+        return None
+    return Options(tuple(map(text_of, value.values())), tuple(map(str, value)))
 
 
 def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | None:
@@ -360,14 +361,14 @@ _LABELLED = re.compile(r"^\(?([A-Za-z]|\d{1,2})[).:]\s+(.*)$", re.DOTALL)
 
 def _unlabelled(texts: Sequence[str]) -> Options | None:
     """Texts whose own letters, `A) …`, are their labels; else lettered."""
-    matches = [_LABELLED.match(text.strip()) for text in texts]
-    labels = []
-    for match in matches:
+    by_label = {}
+    for text in texts:
+        match = _LABELLED.match(text.strip())
         if match is not None:
-            labels.append(match[1])
+            by_label[match[1]] = match[2]
 
-    if len(labels) == len(texts) and len(set(labels)) == len(labels):
-        return Options(tuple(match[2] for match in matches if match is not None), tuple(labels))
+    if len(by_label) == len(texts):
+        return Options(tuple(by_label.values()), tuple(by_label))
     return _lettered(texts)
 
 
@@ -496,8 +497,7 @@ def _place(value: object, given: Options, base: int | None) -> int | None:
 
 def _chosen(given: Options, places: Sequence[int]) -> Golden:
     if len(places) > 1:
-        letters = ", ".join(given.labels[at] for at in places)
-        return Golden(letters, (letters,))
+        return _the_only(", ".join(given.labels[at] for at in places))
 
     (at,) = places
     label, text = given.labels[at], given.texts[at].strip()
@@ -550,7 +550,7 @@ def golden(
     of_object = isinstance(value, Mapping)
     value = _unpacked(value, path, several)
     if value == [] and several == "all":
-        return Golden(NOTHING, (NOTHING,))
+        return _the_only(NOTHING)
     if is_empty(value):
         return None
     if isinstance(value, list) and not all(speaker_and_text(part) for part in value):
@@ -571,11 +571,11 @@ def golden(
                 texts.append(written)
 
         if objects and several == "all":
-            return Golden(text_of(value), (text_of(value),))
+            return _the_only(text_of(value))
         if objects and several is None and not means_any(path):
             raise Unread("is a list of objects: write `several: any` or `several: all`")
         if len(texts) > 1 and several == "all":
-            return Golden("; ".join(texts), ("; ".join(texts),))
+            return _the_only("; ".join(texts))
         if len(texts) > 1 and (several == "any" or means_any(path) or of_object):
             kept = tuple(dict.fromkeys(texts))
             return Golden(kept[0], kept)
@@ -595,7 +595,12 @@ def golden(
         return None
     marked = _MARK.search(text)
     if marked is not None:
-        return Golden(marked[1].strip(), (marked[1].strip(),))
+        return _the_only(marked[1].strip())
+    return _the_only(text)
+
+
+def _the_only(text: str) -> Golden:
+    """A golden answer that nothing else equals."""
     return Golden(text, (text,))
 
 
@@ -646,13 +651,17 @@ def is_undecided_list(value: object, path: str) -> bool:
 
 def _unpacked(value: object, path: str, several: Several | None = None) -> object:
     """A list that a cell holds as text; an object of texts and aliases as the list of them."""
-    if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
-        listed = parsed(value)
-        quoted = value.strip()[1:].lstrip()[:1] in ('"', "'")
+    written = value.strip() if isinstance(value, str) else ""
+    if written.startswith("[") and written.endswith("]"):
+        listed = parsed(written)
+        if not isinstance(listed, list):
+            return value
+        quoted = written[1:].lstrip().startswith(('"', "'"))
         decided = several is not None or means_any(path)
-        if isinstance(listed, list) and (decided or (len(listed) == 1 and quoted)):
-            simple = all(isinstance(part, (str, int, float)) for part in listed)
-            return listed if simple else value
+        simple = all(isinstance(part, (str, int, float)) for part in listed)
+        if simple and (decided or (len(listed) == 1 and quoted)):
+            return listed
+        return value
 
     if isinstance(value, Mapping):
         lower = {}

@@ -329,6 +329,16 @@ def are_objects(values: Iterable[object]) -> bool:
     return all(isinstance(value, Mapping) for value in values)
 
 
+def shared_cells(rows: Sequence[Row]) -> dict[str, Any]:
+    """The cells that are equal in all these rows."""
+    shared = {}
+    for key, value in rows[0].items():
+        if all(row.get(key) == value for row in rows):
+            shared[key] = value
+
+    return shared
+
+
 def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Column]:
     """The columns of a file, and the keys of objects in them as columns of their own; also the
     `named` paths that lead into lists.

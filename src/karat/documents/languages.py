@@ -23,7 +23,7 @@ _IN_OTHER_LANGUAGES = {
     "output": """saída saida salida sortie ausgabe вывод çıktı cikti 输出 出力 출력 输出结果
         评审结果 判断结果
         识别结果 分类结果 出力結果 분류결과""",
-    "criterion": """criterio criterios critério critérios critère critères kriterium kriterien
+    "criterion": """criterio critério critère kriterium kriterien
         rúbrica rubrica rubrik rubrique barème erwartungshorizont bewertungskriterien
         bewertungskriterium bewertungsmaßstab критерий критерии критерия критериев рубрика kriter
         kriterler kriteria 评分标准 评分细则 评分要点 评判标准 评估标准 评价标准
@@ -55,7 +55,7 @@ _IN_OTHER_LANGUAGES = {
     "ideal": "idéal idéale ideale ідеальна идеальный идеальная 理想",
     "truth": "verdade verdad verité vérité wahrheit verità waarheid",
     "solution": "lösung loesung solución solucion solução solucao soluzione oplossing çözüm 解答",
-    "model": """modelo modell modells modèle modele modello модели модель моделі modeli modelu
+    "model": """modelo modell modèle modele modello модели модель моделі modeli modelu
         môhình mohinh 模型 モデル 모델 النموذج نموذج مدل मॉडल""",
     "system": "sistema sistem sistemi système системы система systeem 系统 システム 시스템",
     "chatbot": "bots bota chatbota бота бот чатбота 聊天机器人 机器人 チャットボット 챗봇",
@@ -70,10 +70,10 @@ _IN_OTHER_LANGUAGES = {
         previsão previsao predizione previsione tahmin prediksi предсказание прогноз 预测 予測
         예측""",
     "score": """оценка оценки оцінка puntuación puntuacion pontuação pontuacao calificación
-        calificacion puntaje valutazione punteggio punteggi voto bewertung punktzahl ocena skor
+        calificacion puntaje valutazione punteggio punteggi bewertung punktzahl ocena skor
         skoru nilai 评分 得分 分数 打分 評価 点数 得点 スコア 점수 평가 الدرجة درجة امتیاز نمره
         अंक คะแนน балл""",
-    "grade": "nota notas voto",
+    "grade": "nota voto",
     "points": "punkte puntos pontos punti баллы puan puanı điểm diem",
     "iscorrect": "acertou acierto acerto 是否正确 正誤 正误 完全匹配 完全一致",
     "precision": "precisión precisao precisão",
@@ -88,7 +88,7 @@ _IN_OTHER_LANGUAGES = {
     "completeness": "completitud completude vollständigkeit полнота 完整性 完全性 완전성",
     "coherence": "coherencia coerência coerencia cohérence coerenza kohärenz связность 连贯性",
     "hallucination": "alucinación alucinacion alucinação alucinacao halüsinasyon галлюцинация 幻觉",
-    "context": """contexto contextos contexte contesto kontext контекст bağlam baglam konteks
+    "context": """contexto contexte contesto kontext контекст bağlam baglam konteks
         ngữcảnh ngucanh 上下文 コンテキスト 文脈 문맥 컨텍스트 السياق زمینه""",
     "error": "erro erreur fehler errore hata ошибка помилка błąd kesalahan 错误 エラー 오류 خطأ",
     "explanation": """explicación explicacion explicação explicacao justificativa justificación

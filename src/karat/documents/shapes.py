@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import get_args
 
 from karat.documents.candidates import Candidates, Taken
@@ -72,11 +73,12 @@ def shapes_of(file: Candidates) -> Taken:
         scores += [path for path in score_columns(file.columns) if path not in taken]
     else:
         for path, column in file.free.items():
+            if not column.is_numeric or not is_score_name(path):
+                continue
             roles = [meaning.role for meaning in file.meanings[path]]
             only = not roles or roles[0] in ("score", "metadata", "condition")
             of_choices = bool(choices) and roles[:1] == ["golden"]  # the place of the right one
-            judged = only or (column.is_yes_or_no and not of_choices)
-            if column.is_numeric and is_score_name(path) and judged:
+            if only or (column.is_yes_or_no and not of_choices):
                 scores.append(path)
 
     if scores:
@@ -123,8 +125,9 @@ def about_answers(file: Candidates, role: Role, paths: Sequence[str]) -> list[st
         return found
     spent = []
     for path in found:
-        costs = [*filter(None, map(number_in, file.free[path].values))]
-        if _OF_CALLS & {*words_of(path)} or max(costs, default=0) <= _DEAR:
+        costs = filter(None, map(number_in, file.free[path].values))
+        of_calls = not _OF_CALLS.isdisjoint(words_of(path))
+        if of_calls or max(costs, default=0) <= _DEAR:
             spent.append(path)
 
     return spent
@@ -143,11 +146,10 @@ def _letters(file: Candidates, letters: Sequence[str]) -> list[str]:
     """The columns that hold nothing but these letters, and several of them."""
     found = []
     for path, column in file.columns.items():
-        held = {value.strip().casefold() for value in column.values}
+        marks: Iterable[str] = column.values
         if file.door == "dataset":
-            several = [*map(several_choices, column.values)]
-            held = {mark.strip().casefold() for marks in several for mark in marks}
-
+            marks = chain.from_iterable(map(several_choices, marks))
+        held = {mark.strip().casefold() for mark in marks}
         if len(held) > 1 and held <= {*letters}:
             found.append(path)
 
@@ -158,19 +160,14 @@ def _choices(file: Candidates) -> tuple[str, ...]:
     """A column with a list, or columns that differ by a running letter or number."""
     for path in file.strong("choices"):
         column = file.free[path]
-        text = ""
-        if isinstance(column.example, str):
-            text = column.example
-        listed = text.strip()[:1] in ("[", "{") or any(mark in text for mark in "\n|;,")
-        if column.lists + column.objects > 0 or listed:
+        if column.lists + column.objects > 0:
             return (path,)
+        if isinstance(column.example, str):
+            text = column.example.strip()
+            if text.startswith(("[", "{")) or any(mark in text for mark in "\n|;,"):
+                return (path,)
 
-    lists = []
-    for path, column in file.free.items():
-        if isinstance(column.example, list):
-            lists.append(path)
-
-    indexed = _indexed_lists(file, lists) if lists else ()
+    indexed = _indexed_lists(file)
     if indexed:
         return indexed
     stems: dict[str, dict[str, str]] = {}  # stem → path → mark
@@ -178,10 +175,11 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)
         if match is None:
             continue
-        of_some = file.door == "dataset" and match[1] != "" and is_choice_stem(match[1])
+        stem = match[1]
+        of_some = file.door == "dataset" and stem != "" and is_choice_stem(stem)
         taken = any(path in paths for paths in file.named.values())
         if path in file.free or (of_some and column.filled and not taken):
-            stems.setdefault(match[1].casefold(), {})[path] = match[2].casefold()
+            stems.setdefault(stem.casefold(), {})[path] = match[2].casefold()
 
     for stem, paths in stems.items():
         marks = [*paths.values()]
@@ -203,6 +201,8 @@ def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -
     """Whether a column of questions that is right by its name holds the texts of choices, or is
     among those with their `numbers`.
     """
+    if file.door != "dataset":
+        return False
     texts = set()
     for path in choices:
         column = file.columns[path]
@@ -210,22 +210,29 @@ def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -
             return False
         texts |= column.values
 
-    for path in with_role(file.columns, "golden") if file.door == "dataset" else ():
+    for path in with_role(file.columns, "golden"):
         values = file.columns[path].values
-        if path not in choices and values and (path in numbers or values <= texts):
+        if path in choices or not values:
+            continue
+        if path in numbers or values <= texts:
             return True
 
     return False
 
 
-def _indexed_lists(file: Candidates, lists: Sequence[str]) -> tuple[str, ...]:
+def _indexed_lists(file: Candidates) -> tuple[str, ...]:
     """The column whose lists are choices, each of which says whether it is right, or texts beside
     the index of the right one.
     """
-    if file.door != "dataset":
+    lists = {}
+    for path, column in file.free.items():
+        if isinstance(column.example, list):
+            lists[path] = column.example
+
+    if file.door != "dataset" or not lists:
         return ()
-    for path in lists:
-        if are_marked_choices(file.free[path].example):
+    for path, listed in lists.items():
+        if are_marked_choices(listed):
             return (path,)
 
     places: set[str] = set()
@@ -235,17 +242,18 @@ def _indexed_lists(file: Candidates, lists: Sequence[str]) -> tuple[str, ...]:
         if whole and all(map(str.isdecimal, column.values)):
             places |= column.values
 
+    if len(places) < 2:
+        return ()
+    last = max(map(int, places))
     several = []
-    for path in lists:
-        listed = file.free[path].example
-        assert isinstance(listed, list)
-        texts = len({part for part in listed if isinstance(part, str)})
-        roles = roles_of(path)
-        answers = roles & {"answer", "choices", "golden"} and "golden" not in sure_roles(path)
-        if 1 < texts == len(listed) >= max(map(int, places), default=texts + 1) and answers:
+    for path, listed in lists.items():
+        if "golden" in sure_roles(path) or not roles_of(path) & {"answer", "choices", "golden"}:
+            continue
+        texts = {part for part in listed if isinstance(part, str)}
+        if 1 < len(texts) == len(listed) >= last:
             several.append(path)
 
-    if len(places) > 1 and len(several) == 1:
+    if len(several) == 1:
         return (several[0],)
     return ()
 
@@ -255,13 +263,11 @@ def _of_systems(file: Candidates, stem: str, letters: Sequence[str]) -> bool:
     `letters`: columns that hold nothing but their marks, as one with the winner does.
     """
     words = {*words_of(stem)}
-    right = []
-    for path in letters:
-        if not is_score_name(path):
-            right.append(path)
-
-    alone = not right and not file.strong("answer")
-    return bool(words & _OF_SYSTEMS) or (alone and bool(words & {"answer", "answers"}))
+    if words & _OF_SYSTEMS:
+        return True
+    if file.strong("answer") or not all(map(is_score_name, letters)):
+        return False
+    return bool(words & {"answer", "answers"})
 
 
 def _settings(file: Candidates, role: Role) -> list[str]:

@@ -18,6 +18,7 @@ from karat.documents.columns import (
     cell,
     is_empty,
     number_in,
+    shared_cells,
     without,
 )
 from karat.documents.names import (
@@ -269,11 +270,8 @@ def by_conversation(
     chats: list[NumberedRow] = []
     moved = 0
     for group in groups.values():
-        number, first, _ = group[0]
-        shared = {}
-        for key, value in first.items():
-            if all(row.get(key) == value for _, row, _ in group):
-                shared[key] = value
+        number = group[0][0]
+        shared = shared_cells([row for _, row, _ in group])
 
         timed = []
         for place, (_, row, message) in enumerate(group):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from shlex import quote
 
@@ -11,7 +11,6 @@ from karat.documents.columns import (
     Columns,
     Row,
     cell,
-    columns_of,
     numbered_alike,
     paths_in,
 )
@@ -85,6 +84,7 @@ _SUMMED_UP = word_set(
 
 _MANY = 10  # rows of each class
 _MANY_ANSWERS = 3  # columns of answers that are named one by one
+_SAID_OR_RIGHT = frozenset({"golden", "answer"})
 
 
 def columns_found(reading: Reading, columns: Columns) -> dict[str, str]:
@@ -134,13 +134,14 @@ def undecided(
     named: Mapping[Role, tuple[str, ...]],
     mapped: Mapping[str, str],
 ) -> BadOption:
-    """The readings to choose from, also those with numbers that may be scores; else what else has
-    to be said.
+    """The readings to choose from, also with numbers that may be scores; without a reading, what
+    the user has to say.
     """
     if result.readings and is_result(columns_found(result.readings[0], columns)):
+        ways = _readings(path, result, columns, mapped)
         answers = [reading.one("answer") or "" for reading in result.readings]
-        judging = _grades_in(columns, answers)
-        return BadOption("--map", "".join([_readings(path, result, columns, mapped), *judging]))
+        judging = "".join(_grades_in(columns, answers))
+        return BadOption("--map", f"{ways}{judging}")
 
     numbers = {}
     for name in _unnamed_numbers(result, columns):
@@ -168,8 +169,9 @@ def _readings(path: Path, result: Undecided, columns: Columns, mapped: Mapping[s
                 targets[role] = reading.roles[role][0]
 
         for rule in reading.roles.get("criterion", ())[:1]:
-            labels = 0 < _MANY * len(columns[rule].values) <= columns[rule].filled
-            if not labels:  # those of something else than the answer
+            different = len(columns[rule].values)
+            are_labels = 0 < _MANY * different <= columns[rule].filled
+            if not are_labels:  # those of something else than the answer
                 targets.setdefault("golden", rule)
 
         if "answer" not in targets:  # nothing but its scores makes it a result
@@ -177,25 +179,21 @@ def _readings(path: Path, result: Undecided, columns: Columns, mapped: Mapping[s
                 if target.startswith("score."):
                     targets.setdefault(target, column)
 
-        answers = reading.roles.get("answer", ())
-        if len(answers) > _MANY_ANSWERS:
-            pattern = pattern_of(answers, columns)
-        else:
-            pattern = None
-
-        if pattern is not None:
-            targets["answer"] = pattern
-            answers = ()
+        further = reading.roles.get("answer", ())[1:]
+        if len(further) >= _MANY_ANSWERS:
+            pattern = pattern_of(reading.roles["answer"], columns)
+            if pattern is not None:
+                targets["answer"] = pattern
+                further = ()
 
         pairs = [*targets.items()]
-        pairs += [("answer", path) for path in answers[1:]]
+        pairs += [("answer", answer) for answer in further]
         options = [f"--map {quote(target)}={quote(column)}" for target, column in pairs]
         if options:
             lines.append(f"  {' '.join(options)}")
 
-    lines = [*dict.fromkeys(lines)]
     first = f"the columns of {path} can be read in several ways; say one:"
-    return "\n".join([first, *lines, *examples(result, columns)])
+    return "\n".join([first, *dict.fromkeys(lines), *examples(result, columns)])
 
 
 def no_results(
@@ -209,7 +207,9 @@ def no_results(
     """
     asked = isinstance(result, Reading) or result.asked.endswith("is the answer")
     judged = bool(score_columns(columns))
-    if asked or {"id", "question"} & {*known} or not (judged or with_role(columns, "answer")):
+    identified = "id" in known or "question" in known
+    is_of_answers = judged or with_role(columns, "answer")
+    if asked or identified or not is_of_answers:
         unnamed = _unnamed_numbers(result, columns)
         numbers = [f"--map {quote(f'score.{name}={name}')}" for name in unnamed]
         none = "no column is an answer or a score by its name"
@@ -225,8 +225,8 @@ def no_results(
             say += f"\n  {listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = []
-        for name in columns:
-            if holds_scores(name) and judges_in_words(columns[name]):
+        for name, column in columns.items():
+            if holds_scores(name) and judges_in_words(column):
                 in_words.append(name)
 
         if in_words:
@@ -263,31 +263,31 @@ def _grades_in(columns: Columns, paths: Iterable[str]) -> list[str]:
 def _unnamed_numbers(result: Reading | Undecided, columns: Columns) -> list[str]:
     """The columns that may be scores, though no word says so."""
     if isinstance(result, Reading):
-        used = {path for paths in result.roles.values() for path in paths}
+        used = {*chain.from_iterable(result.roles.values())}
     else:
-        used = {path for path in columns if meanings(path)}
+        used = {*filter(meanings, columns)}
 
+    summed_up = _SUMMED_UP
     if any(map(is_spread, columns)):
-        means = {"mean", "avg", "average"}
-    else:
-        means = set[str]()
-
+        summed_up -= {"mean", "avg", "average"}
     found = []
     for name in paths_in(columns):
-        free = name not in used and not is_measure(words_of(name)) and not repeats(name)
-        free = free and not _SUMMED_UP & {*words_of(name)} - means and not is_spread(name)
-        if free and columns[name].is_scored and not columns[name].is_constant:
+        words = words_of(name)
+        if name in used or is_measure(words) or not summed_up.isdisjoint(words):
+            continue
+        if repeats(name) or is_spread(name):
+            continue
+        if columns[name].is_scored and not columns[name].is_constant:
             found.append(name)
 
     return found
 
 
 def with_sheets(path: Path, error: BadOption) -> BadOption:
-    """The same error, with what the sheets hold if they are alike and hold no answers."""
+    """The same error; if the sheets are alike and hold no answers, also what they hold."""
     if "'*'" not in str(error) or "sheet" not in error.option:
         return error
-    first = table(path, part=None, sheet="*").first_rows()
-    other = not_of_answers(columns_of(first))
+    other = not_of_answers(table(path, part=None, sheet="*").seen_columns())
     if other is None:
         return error
     message = str(error).removeprefix(f"{error.option}: ")
@@ -298,8 +298,8 @@ def with_sheets(path: Path, error: BadOption) -> BadOption:
 
 
 def by_names(message: str, rows: Sequence[Row], columns: Columns) -> str:
-    """The end of a message about scores without ids: the options that read names as ids. Empty: it
-    is about something else, or nothing may be one.
+    """The end of a message about scores without ids: the options that read names as ids. Empty: the
+    message is about something else, or no column may hold ids.
     """
     if _WITHOUT_IDS not in message:
         return ""
@@ -318,12 +318,17 @@ def repeated_names(rows: Sequence[Row], columns: Columns) -> str:
     scores = score_columns(columns)
     further = may_be_scores(columns, [path for path in columns if path not in scores])
     for condition, name in product(labels, labels):
-        values, names = len(columns[condition].values), len(columns[name].values)
-        pairs = {(text_of(cell(row, condition)), text_of(cell(row, name))) for row in rows}
-        known = sure_roles(name) - {"id", "metadata", "cluster"}
-        known |= {"golden", "answer"} & roles_of(name)
-        few = values <= _MOST_CONDITIONS and names >= 2 * values
-        if len(pairs) < len(rows) or known or not few or 10 * names > 9 * len(rows):
+        conditions = len(columns[condition].values)
+        names = len(columns[name].values)
+        if conditions > _MOST_CONDITIONS or names < 2 * conditions or 10 * names > 9 * len(rows):
+            continue
+        if sure_roles(name) - {"id", "metadata", "cluster"} or roles_of(name) & _SAID_OR_RIGHT:
+            continue
+        pairs = set()
+        for row in rows:
+            pairs.add((text_of(cell(row, condition)), text_of(cell(row, name))))
+
+        if len(pairs) < len(rows):
             continue
         lines = []
         for judged in dict.fromkeys([(*scores, *further), (*scores,)]):
@@ -337,18 +342,20 @@ def repeated_names(rows: Sequence[Row], columns: Columns) -> str:
 
 
 def different_names(rows: Sequence[Row], columns: Columns) -> str:
-    """The end of a sentence with the options that read a column as ids whose values all differ.
-    Empty: there is none.
+    """The end of a sentence with the options that read as ids a column whose values all differ.
+    Empty: there is no such column.
     """
     scores = score_columns(columns)
+    targets = {f"score.{score}": score for score in scores}
     ways = []
     for path, column in columns.items():
-        different = len(column.values) == column.filled == len(rows) > 1
-        telling = sure_roles(path) - {"id", "metadata", "cluster", *ADDED.identifying}
-        other = bool(telling) or is_measure({*words_of(path)} - {"id"})
-        short = column.texts and column.mean_length < _LONGEST_NAME
-        if different and short and not other and path not in scores:
-            targets = {f"score.{score}": score for score in scores}
+        if path in scores or not column.texts or column.mean_length >= _LONGEST_NAME:
+            continue
+        if sure_roles(path) - {"id", "metadata", "cluster", *ADDED.identifying}:
+            continue
+        if is_measure({*words_of(path)} - {"id"}):
+            continue
+        if len(column.values) == column.filled == len(rows) > 1:
             ways.append(mapping({"id": path, **targets}))
 
     if not ways:

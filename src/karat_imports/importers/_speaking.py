@@ -20,6 +20,7 @@ from karat.documents.columns import (
     Row,
     cell,
     is_empty,
+    shared_cells,
     without,
 )
 from karat.documents.names import (
@@ -314,10 +315,7 @@ def joined(said: Said) -> Rows:
     for name, group in groups.items():
         if all(number in when for number, _ in group):
             group.sort(key=lambda numbered: when[numbered[0]].timestamp())
-        shared = {}
-        for key, value in group[0][1].items():
-            if all(row.get(key) == value for _, row in group):
-                shared[key] = value
+        shared = shared_cells([row for _, row in group])
 
         if name and named is not None and with_role([named], "conversation", "id"):
             shared[named] = name

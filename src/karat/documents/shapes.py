@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import get_args
+from typing import Any, get_args
 
 from karat.documents.candidates import Candidates, Taken
 from karat.documents.cells import are_marked_choices, several_choices
@@ -167,7 +167,14 @@ def _choices(file: Candidates) -> tuple[str, ...]:
             if text.startswith(("[", "{")) or any(mark in text for mark in "\n|;,"):
                 return (path,)
 
-    indexed = _indexed_lists(file)
+    lists = {}
+    for path, column in file.free.items():
+        if isinstance(column.example, list):
+            lists[path] = column.example
+
+    indexed: tuple[str, ...] = ()
+    if lists and file.door == "dataset":
+        indexed = _indexed_lists(file, lists)
     if indexed:
         return indexed
     stems: dict[str, dict[str, str]] = {}  # stem → path → mark
@@ -220,17 +227,10 @@ def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -
     return False
 
 
-def _indexed_lists(file: Candidates) -> tuple[str, ...]:
+def _indexed_lists(file: Candidates, lists: Mapping[str, list[Any]]) -> tuple[str, ...]:
     """The column whose lists are choices, each of which says whether it is right, or texts beside
     the index of the right one.
     """
-    lists = {}
-    for path, column in file.free.items():
-        if isinstance(column.example, list):
-            lists[path] = column.example
-
-    if file.door != "dataset" or not lists:
-        return ()
     for path, listed in lists.items():
         if are_marked_choices(listed):
             return (path,)

@@ -21,6 +21,7 @@ from karat.documents.names import (
     side_of,
     sure_roles,
     whose,
+    with_role,
     word_set,
     words_of,
 )
@@ -68,9 +69,12 @@ def tables_in(document: Any) -> _Tables:
         parts += value if isinstance(value, list) and value else [value]
 
     if len(document) > 1 and are_texts(parts):
-        named = ("question", "answer") if _are_sentences(document) else ("id", "value")
+        named = ("id", "value")
+        if _are_sentences(document):
+            named = ("question", "answer")
         texts = [*document.values()]
-        if texts == parts and _are_sentences(texts) and sum(map(_asks, texts)) * 2 > len(texts):
+        asked = texts == parts and _are_sentences(texts)
+        if asked and 2 * sum(map(_asks, texts)) > len(texts):
             named = ("id", "question")
         return {"": [dict(zip(named, entry, strict=True)) for entry in document.items()]}
 
@@ -179,13 +183,10 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[_Rows, str, str
     """
     asking = {}
     for name, rows in tables.items():
-        scores = []
-        for key in rows[0]:
-            if is_score_name(key):
-                scores.append(key)
-
-        judged = any(score_in(rows[0][key]) is not None for key in scores)
-        if _speaks(rows) >= 2 * _ASKS and not judged and not any(map(_answers, rows[0])):
+        if any(map(_answers, rows[0])) or _speaks(rows) < 2 * _ASKS:
+            continue
+        scores = filter(is_score_name, rows[0])
+        if all(score_in(rows[0][key]) is None for key in scores):
             asking[name] = rows
 
     for (asked, questions), (answered, results) in product(asking.items(), tables.items()):
@@ -199,18 +200,20 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[_Rows, str, str
             continue
 
         left: set[str] = set()
-        if _questions(results[0]):  # they need no other text for it
-            left = {*_questions(questions[0])} - {*results[0]}
+        if with_role(results[0], "question"):  # they need no other text for it
+            left = {*with_role(questions[0], "question")} - {*results[0]}
+        key_of_question, key_of_result = columns
         by_name = {}
         for row in questions:
-            by_name[str(row[columns[0]])] = {key: row[key] for key in row if key not in left}
+            kept = {key: row[key] for key in row if key not in left}
+            by_name[str(row[key_of_question])] = kept
 
         rows = []
         for row in results:
-            question = by_name[str(row[columns[1]])]
+            question = by_name[str(row[key_of_result])]
             others = {}
             for key in row:
-                if key not in question or key != columns[1]:
+                if key not in question or key != key_of_result:
                     others[key] = row[key]
 
             rows.append({**question, **others})
@@ -218,16 +221,6 @@ def with_questions(tables: Mapping[str, Sequence[Any]]) -> tuple[_Rows, str, str
         return rows, answered, asked
 
     return [], "", ""
-
-
-def _questions(row: _Document) -> list[str]:
-    """The columns that are surely questions."""
-    found: list[str] = []
-    for key in row:
-        if Meaning("question") in meanings(key):
-            found.append(key)
-
-    return found
 
 
 def _answers(key: str) -> bool:
@@ -243,13 +236,16 @@ def _joining(questions: Sequence[Any], results: Sequence[Any]) -> tuple[str, str
     None: there are none.
     """
     for key in questions[0]:
+        if _NAMING.isdisjoint(words_of(key)):
+            continue
         names = {str(row.get(key)) for row in questions}
-        if not _NAMING & {*words_of(key)} or len(names) < max(2, len(questions)):
+        if len(names) < max(2, len(questions)):
             continue
         for column in results[0]:
+            if column != key and _NAMING.isdisjoint(words_of(column)):
+                continue
             found = {str(row.get(column)) for row in results}
-            named = column == key or bool(_NAMING & {*words_of(column)})
-            if named and len(found) > 1 and found <= names:
+            if len(found) > 1 and found <= names:
                 return key, column
 
     return None
@@ -327,7 +323,7 @@ def _collect(
             is_run = len(below) == 1 and key.casefold() in _RUNS and not _speaks(below)
             if is_run and depth < _DEEPEST:  # its rows are inside
                 _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
-            elif len(below) < _FEW_PARTS and not _questions(below[0]):
+            elif len(below) < _FEW_PARTS and not with_role(below[0], "question"):
                 inner = results_inside(below, f"{prefix}{key}")
 
             found |= inner or {f"{prefix}{key}": below}
@@ -362,7 +358,7 @@ def results_inside(parts: Sequence[_Document], name: str) -> _Tables:
         inner: _Tables = {}
         _collect(part, f"{name}.{number}.", inner, depth=1)
         for inside, rows in inner.items():
-            if _questions(rows[0]) and any(Meaning("answer") in meanings(key) for key in rows[0]):
+            if with_role(rows[0], "question") and with_role(rows[0], "answer"):
                 found[inside] = rows
 
     return found
@@ -371,13 +367,13 @@ def results_inside(parts: Sequence[_Document], name: str) -> _Tables:
 def _rows_by_id(document: _Document) -> _Rows:
     """The entries of an object whose keys are ids: objects that have keys in common."""
     entries = list(document.values())
-    if len(entries) < 2 or not all(isinstance(entry, Mapping) and entry for entry in entries):
+    if len(entries) < 2 or not all(entries) or not are_objects(entries):
         return []
     shared = set(entries[0])
     for entry in entries[1:]:
         shared &= set(entry)
 
-    if not shared or not any(isinstance(entries[0][key], (str, int, float)) for key in shared):
+    if not any(isinstance(entries[0][key], (str, int, float)) for key in shared):
         return []
     for value in entries[0].values():
         several = isinstance(value, list) and len(value) > 1
@@ -511,10 +507,13 @@ def _best_by_id(document: _Document) -> _Rows:
     lists = [*document.values()]
     if len(lists) < 2 or not all(isinstance(value, list) and value for value in lists):
         return []
-    parts = [*chain.from_iterable(lists)]
-    if not all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in parts):
-        return []
-    if not all(_LIKELY & {*part} for part in parts) or any(map(are_messages, lists)):
+    for part in chain.from_iterable(lists):
+        if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+            return []
+        if _LIKELY.isdisjoint(part):
+            return []
+
+    if any(map(are_messages, lists)):
         return []
     rows = []
     for key, (first, *others) in document.items():
@@ -528,12 +527,15 @@ def _answers_by_id(document: _Document) -> _Rows:
     its text: `{"q1": {"gpt": "…", "claude": "…"}}` or `{"gpt": {"q1": "…", "q2": "…"}, …}`.
     """
     entries = [*document.values()]
-    if len(entries) < 2 or not all(isinstance(entry, Mapping) and entry for entry in entries):
+    if len(entries) < 2 or not all(entries) or not are_objects(entries):
         return []
     names = [*entries[0]]
-    texts = all(isinstance(text, str) for entry in entries for text in entry.values())
-    if not texts or any([*entry] != names for entry in entries) or len(names) < 2:
+    if len(names) < 2:
         return []
+    for entry in entries:
+        if [*entry] != names or not are_texts(entry.values()):
+            return []
+
     roles = roles_of(*names, *document)
     if roles & {"question", "golden", "answer"}:
         return []  # columns

@@ -185,7 +185,8 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
     if not _FEWEST < rows.count <= _MOST:
         return None
     *others, (number, row) = rows.rows
-    name = next((text for text in row.values() if isinstance(text, str) and is_summary(text)), None)
+    texts = [text for text in row.values() if isinstance(text, str)]
+    name = next(filter(is_summary, texts), None)
     if name is None:
         return None
     lacks, means, numbers = False, 0, 0
@@ -304,8 +305,9 @@ def asked_by_columns(rows: Sequence[Row]) -> list[str]:
         if name.rstrip().endswith(("?", "？", "؟")) and 2 * len(texts) > len(cells):
             found.append(name)
 
-    few = len(found) < _FEWEST_ASKED or 2 * len(found) <= len(rows[0])
-    return [] if few else found
+    if len(found) < _FEWEST_ASKED or 2 * len(found) <= len(rows[0]):
+        return []
+    return found
 
 
 def a_row_a_question(rows: Iterable[NumberedRow], asked: Sequence[str]) -> Iterator[NumberedRow]:
@@ -381,7 +383,8 @@ def _are_counts(first: Sequence[Row], name: str, whole: str) -> bool:
     for row in first:
         if row.get(name) is None and row.get(whole) is None:
             continue
-        part, of = _whole_number(row.get(name)), _whole_number(row.get(whole))
+        part = _whole_number(row.get(name))
+        of = _whole_number(row.get(whole))
         if part is None or of is None or part > of:
             return False
         filled += 1
@@ -392,7 +395,9 @@ def _are_counts(first: Sequence[Row], name: str, whole: str) -> bool:
 def _whole_number(value: object) -> int | None:
     """The number from 0 that a cell is; None: it is none."""
     text = text_of(value)
-    return int(text) if text.isdecimal() and len(text) < _DIGITS else None
+    if text.isdecimal() and len(text) < _DIGITS:
+        return int(text)
+    return None
 
 
 def _as_shares(
@@ -403,9 +408,13 @@ def _as_shares(
     for number, row in rows:
         changed = dict(row)
         for name, whole in counted.items():
-            part, of = _whole_number(row.get(name)), _whole_number(row.get(whole))
-            if part is not None and of is not None:
-                changed[name] = part / of if of else None
+            part = _whole_number(row.get(name))
+            of = _whole_number(row.get(whole))
+            if part is None or of is None:
+                continue
+            changed[name] = None
+            if of:
+                changed[name] = part / of
 
         yield number, changed
 
@@ -617,8 +626,12 @@ def _lists_of_settings(first: Sequence[Row]) -> list[str]:
             continue
 
         own = frozenset(parts[0])
-        alike = (shared for shared in keys if 2 * len(shared & own) >= len(shared | own))
-        keys.setdefault(next(alike, own), []).append(name)
+        for shared in keys:
+            if 2 * len(shared & own) >= len(shared | own):
+                own = shared
+                break
+
+        keys.setdefault(own, []).append(name)
 
     for shared, names in keys.items():
         roles = roles_of(*shared)

@@ -61,18 +61,24 @@ def in_numbered_columns(rows: Rows, columns: Columns) -> Rows | None:
             before = "_".join(word for word in words_of(match[1]) if word not in _COUNTED)
             names = (f"{before}_{match[3]}".strip("_"), match[3], before)
             stems = []
-            for name in names:
-                if name:
-                    stems.append(_SHORT.get(name.lower(), name))
+            for name in filter(None, names):
+                stems.append(_SHORT.get(name.lower(), name))
 
-        for side, roles in _SIDES:
-            of_a_side = (stem for stem in stems if any(of_side([stem], *one) for one in _SIDES))
-            said = next(of_a_side, None)
-            if said is not None and columns[path].is_text and of_side([said], side, roles):
+        if not columns[path].is_text:
+            continue
+        for stem in stems:
+            said = [side for side, roles in _SIDES if of_side([stem], side, roles)]
+            for side in said:
                 sides.setdefault(number, {}).setdefault(side, path)
 
-    turns = [turn for _, turn in sorted(sides.items(), key=lambda item: int(item[0]))]
-    turns = [turn for turn in turns if len(turn) == 2]
+            if said:
+                break
+
+    turns = []
+    for number in sorted(sides, key=int):
+        if len(sides[number]) == 2:
+            turns.append(sides[number])
+
     if len(turns) < 2:
         return None
     used = {path for turn in turns for path in turn.values()}
@@ -109,15 +115,14 @@ def in_lists_of_sides(rows: Rows, columns: Columns) -> Rows | None:
         apart = len(said["user"]) - len(said["assistant"])
         if not are_texts(texts) or not -1 <= apart <= 1:
             return None  # what follows what is unknown
+        order = ["user", "assistant"]
         if apart < 0:
-            order = ["assistant", "user"]
-        else:
-            order = ["user", "assistant"]
-
+            order.reverse()
         messages = []
         for at in range(max(map(len, said.values()))):
             for side in order:
-                messages += [{"role": side, "content": text} for text in said[side][at : at + 1]]
+                if at < len(said[side]):
+                    messages.append({"role": side, "content": said[side][at]})
 
         beside = without(row, lists.values())
         chats.append((number, {**beside, MESSAGES: messages}))
@@ -134,13 +139,16 @@ def in_parallel_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None)
         rows = with_rows(rows, [(1, whole)], "one conversation")
         columns = columns_of([whole])
 
-    listed = []
-    for path, column in columns.items():
-        if 2 * column.lists > column.rows:
-            listed.append(path)
+    speaker = text = None
+    listed = [path for path, column in columns.items() if 2 * column.lists > column.rows]
+    for path in listed:
+        if speaker is None and ends_in(path, SPEAKERS):
+            speaker = path
 
-    speaker = next((path for path in listed if ends_in(path, SPEAKERS)), None)
-    text = next((path for path in listed if path != speaker and {*words_of(path)} & SAYS), None)
+    for path in listed:
+        if text is None and path != speaker and not SAYS.isdisjoint(words_of(path)):
+            text = path
+
     if speaker is None or text is None:
         return None
     chats = []
@@ -192,11 +200,13 @@ def in_columns_of_sides(rows: Rows, columns: Columns) -> Rows | None:
         note += f"; in {plural(converted, 'row')} other columns of such names"
 
     filled = []
+    exchanges = 0
     for _, row in rows.rows:
-        filled.append({side for side, path in spoken.items() if not is_empty(row.get(path))})
+        sides = {side for side, path in spoken.items() if not is_empty(row.get(path))}
+        filled.append(sides)
+        exchanges += len(sides) > 1
 
-    exchanges = 2 * sum(len(sides) > 1 for sides in filled) > rows.count
-    if named is None and exchanges:
+    if named is None and 2 * exchanges > rows.count:
         counted = _by_numbers_of_turns(rows, columns, spoken)
         if counted is not None:
             chats, turn = counted

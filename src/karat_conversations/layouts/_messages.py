@@ -406,7 +406,7 @@ def speaker_and_text_columns(columns: Columns) -> tuple[str | None, str | None]:
 
         speaker = next(iter((*objects, *numbered, *sided)), None)
 
-    if speaker is not None or _is_flagged(columns):
+    if speaker is not None:
         return speaker, text
     known = set[str]()
     ends = set[str]()
@@ -415,7 +415,7 @@ def speaker_and_text_columns(columns: Columns) -> tuple[str | None, str | None]:
         if column.is_text:
             ends |= {*words_of(path)[-1:]}
 
-    if _TIMES & known and not _REPLIES & ends:
+    if _TIMES & known and not _REPLIES & ends and not _is_flagged(columns):
         for path, column in columns.items():
             words = words_of(last_part(path))
             if not column.is_text:

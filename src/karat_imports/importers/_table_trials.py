@@ -106,18 +106,23 @@ def _are_numbered(names: Sequence[Sequence[str]]) -> bool:
     `run2_answer`. `gpt_3` and `gpt_4` are systems.
     """
     first = names[0]
+    if len({*map(len, names)}) > 1:
+        return False
     differ = []
-    for at in range(len(first)):
-        if any(name[at : at + 1] != first[at : at + 1] for name in names):
-            differ.append(at)
+    for at, words in enumerate(zip(*names, strict=True)):
+        if len({*words}) > 1:
+            differ.append((at, words))
 
-    if len(differ) != 1 or any(len(name) != len(first) for name in names):
+    if len(differ) != 1:
         return False
-    (at,) = differ
-    if not all(name[at].isdecimal() for name in names):
+    ((at, words),) = differ
+    if not all(map(str.isdecimal, words)):
         return False
-    at_the_end = at == len(first) - 1 and (SAID & {*first} or repeats(first[0]))
-    return bool(at_the_end) or (at > 0 and repeats(first[at - 1]))
+    if at > 0 and repeats(first[at - 1]):
+        return True
+    if at < len(first) - 1:
+        return False
+    return not SAID.isdisjoint(first) or repeats(first[0])
 
 
 class Numbered:
@@ -405,7 +410,8 @@ class Trials:
         joining = []
         if alone:
             joining = parting(self._table, [*self.conditions, *repetitions], used=used)
-        if golden := self._columns.get("golden"):
+        golden = self._columns.get("golden")
+        if golden:
             joining = [name for name in joining if self._tells([name], golden)]
         if not joining:
             return None
@@ -528,7 +534,9 @@ class Trials:
             return
         for column in self._table.columns:
             words = words_of(column)
-            if column in self._used or repeats(column) or is_measure(words) or _TIMES & {*words}:
+            if column in self._used or repeats(column):
+                continue
+            if is_measure(words) or not _TIMES.isdisjoint(words):
                 continue
             whole = Tally()
             samples = Tally()
@@ -740,7 +748,10 @@ class Trials:
     ) -> Iterator[_Result]:
         """What each row says was answered; adds what cannot be read."""
         none = [None] * len(batch.numbers)
-        values = [self._numbers(batch, f"score.{name}", wrong) or none for name in self._metrics]
+        values = []
+        for name in self._metrics:
+            values.append(self._numbers(batch, f"score.{name}", wrong) or none)
+
         numbers = []
         for target in NUMBERS:
             numbers.append(self._numbers(batch, target, wrong) or none)
@@ -748,12 +759,12 @@ class Trials:
         scores = []
         for name, of_rows in zip(self._metrics, values, strict=True):
             reasons = texts.get(f"reason.{name}", none)
-            scores.append(
-                [
-                    ImportedScore(scorer=name, values={name: value}, reasons={name: reason})
-                    for value, reason in zip(of_rows, reasons, strict=True)
-                ]
-            )
+            of_metric = []
+            for value, reason in zip(of_rows, reasons, strict=True):
+                score = ImportedScore(scorer=name, values={name: value}, reasons={name: reason})
+                of_metric.append(score)
+
+            scores.append(of_metric)
 
         rows = zip(
             *(texts[target] for target in ("answer", "model", "error", "stop_reason")),

@@ -246,7 +246,7 @@ def _of_one_weak(file: Candidates, path: str, shapes: Roles) -> list[Taken]:
     if joined(path) in BESIDE_ANSWER:
         others = []  # that may be classes as well, such as its urgency
         for other, column in file.free.items():
-            if other == path or not column.is_text or column.has_spaces:
+            if other == path or column.is_numeric or column.has_spaces:
                 continue
             if len(column.values) > 1 and describes(other):
                 others.append(other)

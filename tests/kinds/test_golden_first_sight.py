@@ -183,3 +183,26 @@ def test_what_a_user_says_beside_the_tool_to_call_is_a_question(tmp_path):
     with pytest.raises(BadDataset) as bad:
         load(written(tmp_path, rows))
     assert any("question: user" in reading for reading in bad.value.readings)
+
+
+def test_a_row_without_a_question_among_many_is_left_out(tmp_path):
+    rows = [{"question": f"What is {at} + {at}?", "answer": str(2 * at)} for at in range(12)]
+    dataset = load(written(tmp_path, [*rows, {"question": "", "answer": "none"}]))
+    assert len(dataset.samples) == 12
+    assert "1 unreadable item left out: item 13 'question' is empty" in dataset.warnings[0]
+    assert "item 3" in refused(written(tmp_path, [*rows[:2], {"question": "", "answer": "none"}]))
+
+
+def test_a_number_of_yaml_that_begins_with_0_is_a_text(tmp_path):
+    text = "".join(f"- id: 0{at}\n  question: {ASKED[at]}\n  answer: {SAID[at]}\n" for at in range(4))
+    dataset = load(written(tmp_path, text, "q.yaml"), id_key="id")
+    assert [sample.id for sample in dataset.samples] == ["00", "01", "02", "03"]
+    assert dataset.understood.notes == ("read as text, and no number: 01, 02 and 03",)
+
+
+def test_cells_without_a_name_in_the_header_are_a_column(tmp_path):
+    text = "id\tquestion\n" + "".join(f"{at}\t{ASKED[at]}\t{SAID[at]}\n" for at in range(4))
+    path = written(tmp_path, text, "q.tsv")
+    assert turns(load(path, roles={"golden": "column 3"})) == [*zip(ASKED, SAID, strict=True)]
+    text = "question,answer\n" + "".join(f"{ASKED[at]},{SAID[at]},\n" for at in range(3)) + "a,b, c\n"
+    assert "has 3 cells, the header has 2" in refused(written(tmp_path, text, "q.csv"))

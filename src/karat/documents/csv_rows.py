@@ -258,7 +258,7 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
 
     csv.field_size_limit(LONGEST_LINE)
     cells = CsvCells(data, encoding, delimiter)
-    scan = _Scan(rows)
+    scan = _Scan(rows, delimiter)
     try:
         for numbers, table in cells:
             scan.add(numbers, table)
@@ -302,8 +302,9 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
 class _Scan:
     """Which lines of a CSV file are its header and its rows."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, delimiter: str) -> None:
         self._rows = rows
+        self._delimiter = delimiter
         self.header: list[str] = []
         self.headers = 0  # the same line again, as where files were put together
         self.blanks = 0  # lines of empty cells, as between the parts of a table
@@ -404,8 +405,25 @@ class _Scan:
             self.header = numbered_header(self._rows, start + 1, len(table[start]))
             return start
 
-        self.header = header_names(self._rows, table[start])
+        names = table[start]
+        if max(map(len, table)) > len(names):
+            names = names + [""] * _beyond(names, table[start + 1 :], self._delimiter)
+        self.header = header_names(self._rows, names)
         return start + 1
+
+
+def _beyond(header: Sequence[str], lines: Sequence[Sequence[str]], delimiter: str) -> int:
+    """How many columns without a name follow those of the header: many lines have as many cells
+    more, or all of them where commas may part texts.
+    """
+    further = {len(line) - len(header) for line in lines if any(line[len(header) :])}
+    ends = [line[-1] for line in lines if any(line[len(header) :])]
+    few = 3 * len(ends) < len(lines) or (delimiter != "\t" and len(ends) < len(lines))
+    if len(header) < 2 or len(ends) < 2 or len(further) > 1 or few:
+        return 0
+    if any(end.startswith(" ") for end in ends):  # after a comma of a text
+        return 0
+    return max(further)
 
 
 _MOST_TITLES = 10  # lines above a header; among more, no line is the header for sure

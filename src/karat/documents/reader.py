@@ -30,6 +30,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_nodes: int = MAX_NODES
     too_large: str = "holds no data: keep data in a separate file"  # follows the kind of file
     too_many: str = "keep data in a separate file"
+    numbers_as_written: bool = False  # `010` and `1:30` are texts, and no faults
 
 
 # libyaml is some ten times faster; without it, only the speed differs.
@@ -46,6 +47,7 @@ class Document(msgspec.Struct):
     root: Node | None = None
     faults: list[Fault] = []
     warnings: list[str] = []
+    as_written: list[str] = []  # what YAML takes for other numbers, and is read as text
 
 
 def parse(
@@ -274,7 +276,11 @@ class _Builder:
                 mark,
             )
 
-        if warning := _misreading(node):
+        warning = _misreading(node)
+        if warning and self._limits.numbers_as_written and not isinstance(node.value, bool):
+            node.value = event.value
+            self._document.as_written.append(event.value)
+        elif warning:
             self._document.warnings.append(str(_fault(self._place(), warning, mark)))
         self._add(node, event.anchor)
 
@@ -386,7 +392,7 @@ def _misreading(node: Node) -> str:
         isinstance(value, int)
         and not isinstance(value, bool)
         and written.lstrip("+-").startswith("0")
-        and value
+        and len(written.lstrip("+-")) > 1
     ):
         return f'YAML reads {written} as {value}; write {value}, or "{written}" for the text'
 

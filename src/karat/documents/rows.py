@@ -627,11 +627,14 @@ _LIMITS = Limits(
     max_nodes=200_000,
     too_large="in YAML is read slowly: save it as JSON Lines",
     too_many="save it as JSON Lines",
+    numbers_as_written=True,
 )
 
 
 def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
-    """A list of mappings. Values that YAML 1.1 misreads are faults: `no`, `010`, `1:30`."""
+    """A list of mappings. Of values that YAML 1.1 misreads, `no` is a fault; `010` and `1:30` are
+    texts.
+    """
     document = parse(data, what="a dataset", limits=_LIMITS)
     misread = [warning.partition(": ") for warning in document.warnings]
     faults = [
@@ -640,6 +643,9 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     ]
     if faults:
         raise BadDataset(str(path), faults)
+    if document.as_written:
+        written = some_of([*dict.fromkeys(document.as_written)])
+        rows.notes.append(f"read as text, and no number: {written}")
     root = document.root or Node(None)
     items, name = _list_in(rows, path, plain(root), within)
     at = root

@@ -161,6 +161,7 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
+            skip = skip or self._asks_nothing(faults, samples)
             besides = ""
             if faults:
                 lacking = self._lacking_golden(faults)
@@ -277,6 +278,13 @@ class Golden(Kind):
 
         fault = Fault(place=fault.place, message=message + further)
         raise BadDataset(shown(path), [fault]) from error
+
+    def _asks_nothing(self, faults: Sequence[Fault], samples: Sequence[Sample]) -> bool:
+        """Whether a few rows among many have no question, and nothing else is wrong."""
+        if self._reader is None or 10 * len(faults) > len(samples):
+            return False
+        asked = {EMPTY.format(path) for path in self._reader.reading.roles.get("question", ())}
+        return all(fault.message in asked for fault in faults)
 
     def _as_one(self, faults: list[Fault]) -> list[Fault]:
         """The faults of rows without a question as one, and of those without a golden answer, which

@@ -197,7 +197,7 @@ def test_a_number_of_yaml_that_begins_with_0_is_a_text(tmp_path):
     text = "".join(f"- id: 0{at}\n  question: {ASKED[at]}\n  answer: {SAID[at]}\n" for at in range(4))
     dataset = load(written(tmp_path, text, "q.yaml"), id_key="id")
     assert [sample.id for sample in dataset.samples] == ["00", "01", "02", "03"]
-    assert dataset.understood.notes == ("read as text, and no number: 01, 02 and 03",)
+    assert dataset.understood.notes == ("read as text, and no number: 00, 01, 02, 03",)
 
 
 def test_cells_without_a_name_in_the_header_are_a_column(tmp_path):

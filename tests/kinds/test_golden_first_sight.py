@@ -206,3 +206,43 @@ def test_cells_without_a_name_in_the_header_are_a_column(tmp_path):
     assert turns(load(path, roles={"golden": "column 3"})) == [*zip(ASKED, SAID, strict=True)]
     text = "question,answer\n" + "".join(f"{ASKED[at]},{SAID[at]},\n" for at in range(3)) + "a,b, c\n"
     assert "has 3 cells, the header has 2" in refused(written(tmp_path, text, "q.csv"))
+
+
+def test_an_answer_that_no_name_explains_is_offered_with_where_it_is_right_to_decline(tmp_path):
+    flags = [False, False, False, True]
+    rows = table(question=ASKED, expected_expert=[*"abab"], antwort_knapp=[*SAID[1:], None], muss_ablehnen=flags)
+    with pytest.raises(BadDataset) as bad:
+        load(written(tmp_path, [{**row, "expected_place": "x"} for row in rows]))
+    assert "golden: antwort_knapp" in bad.value.readings[0]
+    assert "empty: declines  # 'antwort_knapp' is empty in 1 of 4 rows, as 'muss_ablehnen' says" in str(bad.value)
+
+
+def test_documents_to_retrieve_are_among_the_golden_answers_that_are_offered(tmp_path):
+    path = written(tmp_path, table(question=ASKED, gold_sources=["a.pdf", "b.pdf", "c.pdf", "a.pdf"], anchor=SAID))
+    assert "golden: gold_sources}  # documents to retrieve" in refused(path)
+    listed = [[{"path": f"src/{at}.py", "symbol": f"f{at}"}] for at in range(4)]
+    path = written(tmp_path, table(query=ASKED, operation=[*"abab"], relevant=listed))
+    assert '1) roles: {question: query, golden: "relevant[].path"}' in refused(path)
+
+
+def test_all_columns_that_are_called_alike_are_one_golden_answer_together(tmp_path):
+    expected = {f"expected_{name}": [*"abab"] for name in ("current_state", "operator", "next_state")}
+    told = refused(written(tmp_path, table(text=ASKED, **expected)))
+    assert "golden: [expected_current_state, expected_operator, expected_next_state]" in told
+
+
+def test_terms_that_most_golden_answers_lack_are_asked_about(tmp_path):
+    rows = table(question=ASKED, answer=SAID, must_contain=[*SAID[1:], "Ninety"])
+    told = refused(written(tmp_path, [*rows, {**rows[0], "question": "How wide is it?"}]))
+    assert "whether answers must hold 'must_contain', which most golden answers lack" in told
+    assert "1) roles: {question: question, golden: answer, criterion: null}" in told
+    path = written(tmp_path, table(question=ASKED, answer=SAID, must_contain=["metres", "poet", "sea", "fall"]))
+    assert len(load(path).samples) == 4
+
+
+def test_questions_beside_longer_texts_may_be_what_is_made_of_these(tmp_path):
+    texts = [f"{said} {said} {said} {said}" for said in SAID]
+    path = written(tmp_path, table(input=texts, target=ASKED))
+    told = refused(path)
+    assert "1) roles: {question: input, golden: target}" in told
+    assert "2) roles: {question: target, golden: null}" in told

@@ -333,6 +333,7 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
     if file.door != "dataset" or "golden" in file.named:
         return
     expected: dict[str, list[str]] = {}  # by the first words of their names
+    likewise: dict[str, list[str]] = {}  # all that are called so, whatever their names say
     classes = []
     for path, column in file.columns.items():
         if not column.filled or column.mean_length > _LABEL or "." in path:
@@ -341,8 +342,10 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
         words = words_of(path)
         is_right = bool({"golden", "criterion"} & roles)
         is_right = is_right or Meaning("golden") in file.meanings.get(path, ())
-        if is_right and len(words) > 1 and criterion_type(path) is None:
-            expected.setdefault(words[0], []).append(path)
+        if len(words) > 1 and criterion_type(path) is None:
+            likewise.setdefault(words[0], []).append(path)
+            if is_right:
+                expected.setdefault(words[0], []).append(path)
 
         about = describes(path) or names_documents(path) or bool(roles)
         in_most = 2 * column.filled > column.rows
@@ -350,9 +353,10 @@ def add_together(file: Candidates, shapes: Roles, goldens: list[Taken]) -> None:
         if path in file.free and few and in_most and not about:
             classes.append(path)
 
-    for alike in expected.values():
-        if len(alike) < 2:
+    for word, paths in expected.items():
+        if len(paths) < 2:
             continue
+        alike = likewise[word]
         together: Taken = {"golden": tuple(alike)}
         if "criterion" in shapes:
             rules = [path for path in shapes["criterion"] if path not in alike]

@@ -18,10 +18,18 @@ from karat.documents.agent_answers import with_all
 from karat.documents.candidates import SHOWN, Candidates, Door, Roles, Taken
 from karat.documents.columns import Columns, without_number, without_point
 from karat.documents.golden_answers import add_findings, add_together, golden_answers
-from karat.documents.names import Role, joined, meanings, word_set
-from karat.documents.questions import add_texts, questions_of
+from karat.documents.names import (
+    Role,
+    criterion_type,
+    joined,
+    meanings,
+    names_documents,
+    sure_roles,
+    word_set,
+)
+from karat.documents.questions import add_texts, is_place, questions_of
 from karat.documents.results import judged_apart, likewise_named
-from karat.documents.sentences import describes, unexplained
+from karat.documents.sentences import asks, describes, sentences, unexplained
 from karat.documents.shapes import shapes_of
 
 _INSTRUCTIONS = word_set("instruction instructions task prompt")
@@ -130,6 +138,14 @@ def _result(file: Candidates) -> Reading | Undecided:
 
     if len(readings) == 1 and not file.unsure and not _has_further_turns(file, readings[0]):
         others = _with_unexplained(file, readings[0])
+        reversed_roles = [] if others else _made_of_texts(file, readings[0])
+        if reversed_roles:
+            question, golden = readings[0].one("question"), readings[0].one("golden")
+            return Undecided(
+                asked=f"whether agents make the questions in '{golden}' of '{question}', or answer "
+                "these,",
+                readings=(readings[0], *reversed_roles),
+            )
         if not others:
             return readings[0]
         about = []  # their golden answer only describes the question
@@ -141,6 +157,8 @@ def _result(file: Candidates) -> Reading | Undecided:
 
         readings += about
 
+    if len(readings) > 1 and file.door == "dataset" and "golden" not in file.named:
+        _add_left_over(file, readings)
     if not questions:
         asked = "which column is the question"
     elif not goldens:
@@ -151,6 +169,57 @@ def _result(file: Candidates) -> Reading | Undecided:
         asked = "what the columns hold"
 
     return Undecided(asked=asked, readings=tuple(readings[:SHOWN]), columns=tuple(file.texts()))
+
+
+def _made_of_texts(file: Candidates, reading: Reading) -> list[Reading]:
+    """The same with the golden answers as questions on texts, if they are questions."""
+    roles = reading.roles
+    if file.door != "dataset" or {"question", "golden"} & {*file.named}:
+        return []
+    if len(roles.get("question", ())) != 1 or len(roles.get("golden", ())) != 1:
+        return []
+    (text,), (asked,) = roles["question"], roles["golden"]
+    longer = file.columns[text].mean_length > 2 * file.columns[asked].mean_length
+    if text == asked or not longer or asks(file.columns[text]) or not asks(file.columns[asked]):
+        return []
+    return [reading.changed({"question": (asked,), "golden": (), "context": (text,)})]
+
+
+def _add_left_over(file: Candidates, readings: list[Reading]) -> None:
+    """Offers as golden answer a text that no name explains, before a likeliest one that is a class,
+    and the documents to retrieve, unless a reading has them.
+    """
+    used = set[str]()
+    for reading in readings:
+        for role in ("question", "golden", "answer"):
+            used |= {*reading.roles.get(role, ())}
+
+    texts = []
+    for path in sentences(file.columns, "golden"):
+        known = meanings(path) or meanings(path.partition(".")[0])
+        if path not in used and not known and not describes(path):
+            texts.append(path)
+
+    documents: dict[str, int] = {}  # → where they are offered
+    for path, column in file.columns.items():
+        single = not column.objects + column.flags and criterion_type(path) is None
+        varies = column.lists > 0 or len(column.values) > SHOWN // 2
+        if path in used or not single or not varies:
+            continue
+        if sure_roles(path) & {"golden", "criterion"} and names_documents(path):
+            documents[path] = 1
+        elif is_place(file, path) and len(readings) < SHOWN:
+            documents[path] = len(readings)
+
+    first = readings[0]
+    golden = first.one("golden")
+    for path in sorted(documents, key=lambda path: (documents[path], path.count(".")))[:1]:
+        readings.insert(documents[path], first.changed({"golden": (path,)}))
+    for path in texts[:1]:
+        place = len(readings)
+        if golden is not None and file.columns[golden].repeats:
+            place = 0
+        readings.insert(place, first.changed({"golden": (path,)}))
 
 
 def _has_further_turns(file: Candidates, reading: Reading) -> bool:

@@ -46,6 +46,10 @@ FEW_ROWS = 40
 _SENTENCE = 15  # characters on average; names and classes are shorter
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{3}")
 """Japanese and Chinese, in which a character says as much as a third of a word."""
+_ASKS = re.compile(
+    r".*[?？؟]\W*|¿.*|(?:what|how|why|who|whom|whose|when|where|which|is|are|does|do|did|can)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
 _ASIDE = word_set(
     """metadata additionalmetadata meta config usage extra info annotations annotation scores
     metrics params parameters settings context contexts evidence"""
@@ -71,6 +75,11 @@ def tells_how_to_judge(column: Column) -> bool:
     """Whether most cells tell how to judge an answer, and give none."""
     instructions = [*filter(INSTRUCTION.match, column.values)]
     return len(instructions) > 1 and 2 * len(instructions) > len(column.values)
+
+
+def asks(column: Column) -> bool:
+    """Whether most cells are questions."""
+    return 2 * sum(map(bool, map(_ASKS.fullmatch, column.values))) > len(column.values) > 1
 
 
 def describes(path: str) -> bool:

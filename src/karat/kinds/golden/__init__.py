@@ -280,11 +280,14 @@ class Golden(Kind):
         raise BadDataset(shown(path), [fault]) from error
 
     def _asks_nothing(self, faults: Sequence[Fault], samples: Sequence[Sample]) -> bool:
-        """Whether a few rows among many have no question, and nothing else is wrong."""
+        """Whether a few rows among many have no question, which have nothing else in common, and
+        nothing else is wrong.
+        """
         if self._reader is None or 10 * len(faults) > len(samples):
             return False
-        asked = {EMPTY.format(path) for path in self._reader.reading.roles.get("question", ())}
-        return all(fault.message in asked for fault in faults)
+        path = self._reader.reading.one("question") or ""
+        alone = all(fault.message == EMPTY.format(path) for fault in faults)
+        return alone and emptiness(self._reader.rows, path) is None
 
     def _as_one(self, faults: list[Fault]) -> list[Fault]:
         """The faults of rows without a question as one, and of those without a golden answer, which

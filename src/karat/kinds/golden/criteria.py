@@ -69,6 +69,7 @@ _OF_SPELLINGS = word_set(
     "answer answers key keys alias aliases variants spellings acceptable accepted"
 )
 """Words of names of lists in which each text is the same answer."""
+_FEW = 4  # rows, which may lack terms by chance
 _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex`
 
 
@@ -582,6 +583,23 @@ def _number(value: object) -> float | None:
         return None
 
     return number if math.isfinite(number) else None
+
+
+def most_fail(pairs: Iterable[tuple[object, object]], path: str, kind: str) -> bool:
+    """Whether most golden answers hold none of the terms in their cells of a column: then these
+    are terms of another text. `pairs`: a cell and the golden answer beside it.
+    """
+    if not kind.startswith(("contains", "icontains")):
+        return False
+    failed = together = 0
+    for value, golden in pairs:
+        stated, _ = read(value, column=path, by_default=kind)
+        terms = [line for one in stated for line in one.text.casefold().splitlines()]
+        if terms and isinstance(golden, str) and golden:
+            together += 1
+            failed += not any(term in golden.casefold() for term in terms)
+
+    return 2 * failed > together > _FEW
 
 
 def as_rule(value: object, path: str, kind: str) -> str:

@@ -28,9 +28,14 @@ _MOST_COLUMNS = 60
 _OTHER_THAN_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
-def undecided_fault(undecided: Undecided, columns: Columns, notes: Iterable[str] = ()) -> Fault:
+def undecided_fault(
+    undecided: Undecided,
+    columns: Columns,
+    notes: Iterable[str] = (),
+    marks: Mapping[str, str] = {},
+) -> Fault:
     """The one question that a file leaves open, with complete readings to choose from; `notes`:
-    how its rows were found.
+    how its rows were found; `marks`: as for `setting_lines`.
     """
     lines = [f"{undecided.asked} is not certain"]
     if undecided.readings:
@@ -39,7 +44,7 @@ def undecided_fault(undecided: Undecided, columns: Columns, notes: Iterable[str]
         lines[0] += "; write it into the experiment file, below `dataset`:"
 
     for number, reading in enumerate(undecided.readings, start=1):
-        first, *settings = setting_lines(reading, columns)
+        first, *settings = setting_lines(reading, columns, marks)
         lines.append(f"  {number}) {first}")
         golden = reading.one("golden")
         if len(reading.roles.get("golden", ())) > 1:
@@ -102,9 +107,12 @@ def undecided_fault(undecided: Undecided, columns: Columns, notes: Iterable[str]
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 
-def setting_lines(reading: Reading, columns: Columns) -> list[str]:
+def setting_lines(
+    reading: Reading, columns: Columns, marks: Mapping[str, str] = {}
+) -> list[str]:
     """A reading as lines of an experiment file: the roles that it decides, and what must be said of
-    their cells, each with another possibility in a comment.
+    their cells, each with another possibility in a comment. `marks`: of golden answers, the column
+    that says yes, or no, just where these are empty.
     """
     parts = []
     for role in ASKED:
@@ -138,6 +146,10 @@ def setting_lines(reading: Reading, columns: Columns) -> list[str]:
         if empty:
             of = plural(columns[path].rows, "row")
             remark = f"'{path}' is empty in {empty} of {of}"
+            if path in golden and path in marks:
+                remark += f", as '{marks[path]}' says; or `skip: unreadable`"
+                lines.append(f"empty: declines  # {remark}")
+                continue
             if path in golden:
                 remark += "; or `empty: declines`, if it is right to decline there"
 

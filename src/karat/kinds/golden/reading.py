@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice, repeat
+from itertools import chain, count, islice, repeat
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -166,9 +166,23 @@ class RowReader:
         says_nothing = self._golden is None and not (self._criteria and criteria_suffice)
         if not self.faults and rows.count and needs_golden and says_nothing:
             self._nothing_is_right(result)
+        if not self.faults and self._golden is not None and "criterion" not in named:
+            self._ask_of_terms(result)
         if not self.faults:
             self._decide_values()
             self._add_notes()
+
+    def _ask_of_terms(self, reading: Reading) -> None:
+        """A fault if golden answers do not hold the terms that a column demands of answers."""
+        for path, kind in self._types.items():
+            pairs = [(cell(row, path), cell(row, self._golden or "")) for row in self._first]
+            if criteria.most_fail(pairs, path, kind):
+                rules = tuple(self._criteria)
+                others = tuple(other for other in rules if other != path)
+                readings = [reading.changed({"criterion": held}) for held in (others, rules)]
+                asked = f"whether answers must hold '{path}', which most golden answers lack,"
+                self._ask(Undecided(asked=asked, readings=tuple(readings)))
+                return
 
     def _take(self, rows: Rows, named: Iterable[str]) -> None:
         """Takes these rows, and looks at the columns of the first."""
@@ -309,12 +323,11 @@ class RowReader:
 
         columns = columns_of(self._first, [*documents, *inside])
         offers = [*undecided.readings]
-        expects = False  # a criterion, or a golden answer that is no class of the question
+        expects = False  # a criterion, or a golden answer by its name
         for offer in offers:
             expects = expects or bool(offer.roles.get("criterion"))
             for path in offer.roles.get("golden", ()):
-                named = meanings(path)
-                expects = expects or not named or Meaning("golden") in named
+                expects = expects or Meaning("golden") in meanings(path)
 
         if offers and not expects:
             roles = {**offers[0].roles, "golden": tuple(documents[:1])}
@@ -337,7 +350,8 @@ class RowReader:
         for path in offered_rules:
             notes.pop(f"{_NOT_READ} '{path}' {criteria.NO_TEXT}", None)
 
-        fault = undecided_fault(tried, columns, notes)
+        marks = self._marks_of_empty(readings)
+        fault = undecided_fault(tried, columns, notes, marks)
         answered = any("answer" in reading.roles for reading in readings)
         chats = laid_out(self.rows, whole=True).seen_columns().values()
         if answered or any(2 * column.messages > column.filled for column in chats):
@@ -346,9 +360,29 @@ class RowReader:
             fault = Fault(place=fault.place, message=f"{fault.message}\n  the file {other.message}")
         self.faults.append(fault)
         for reading in readings:
-            lines = setting_lines(reading, columns)
+            lines = setting_lines(reading, columns, marks)
             settings = dict.fromkeys(line.partition("  #")[0] for line in lines)
             self.readings += ("\n".join(settings),)
+
+    def _marks_of_empty(self, readings: Iterable[Reading]) -> dict[str, str]:
+        """Of golden answers: the column with yes and no that has one of them just where these are
+        empty.
+        """
+        found = {}
+        flags = []
+        for path, column in self._columns.items():
+            whole = column.filled == column.rows and not is_score_name(path)
+            if whole and column.is_yes_or_no:
+                flags.append(path)
+
+        for path in chain.from_iterable(one.roles.get("golden", ()) for one in readings):
+            empty = [is_empty(cell(row, path)) for row in self._first]
+            for flag in flags if any(empty) and not all(empty) else ():
+                pairs = {*zip(empty, (str(cell(row, flag)) for row in self._first), strict=True)}
+                if flag != path and len(pairs) == 2 == len({value for _, value in pairs}):
+                    found[path] = flag
+
+        return found
 
     def _offered(self, reading: Reading) -> Reading | None:
         """The reading with those of its criteria that can be read; None: nothing is left of it."""
@@ -480,7 +514,7 @@ class RowReader:
         roles = {}
         for role in ASKED:
             paths = reading.roles.get(role, ())
-            if paths or role == "golden":
+            if paths or role == "golden" or role in reading.roles:
                 roles[role] = [*paths] or None
 
         beginning = msgspec.structs.replace(

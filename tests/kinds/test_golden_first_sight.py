@@ -241,8 +241,34 @@ def test_terms_that_most_golden_answers_lack_are_asked_about(tmp_path):
 
 
 def test_questions_beside_longer_texts_may_be_what_is_made_of_these(tmp_path):
-    texts = [f"{said} {said} {said} {said}" for said in SAID]
+    texts = [f"{said} " * 9 for said in SAID]
     path = written(tmp_path, table(input=texts, target=ASKED))
     told = refused(path)
-    assert "1) roles: {question: input, golden: target}" in told
-    assert "2) roles: {question: target, golden: null}" in told
+    assert "roles: {question: input, golden: target}" in told
+    assert "roles: {question: target, golden: null}" in told
+
+
+def test_files_without_questions_are_named_by_their_structure(tmp_path):
+    people = {"mail": [f"{name}@a.example" for name in "abcd"], "phone": [f"+1-555-{at}" for at in range(4)]}
+    places = {"street": [f"{at} Main St" for at in range(4)], "name": ["Ann B", "Bo C", "Cy D", "Di E"]}
+    keyed = table(key=["ab_01", "ab_02", "ab_03", "ab_04"], **people, **places)
+    assert "holds records" in refused(written(tmp_path, keyed))
+    texts = [f"{said} {said} {said} {said} {said}" for said in SAID]
+    grouped = table(
+        file=["a.jpg", "b.jpg", "c.jpg", "d.jpg"], content_x=texts, tag=[1, 1, 2, 1], article_id=[1, 1, 2, 2]
+    )
+    assert "holds texts ('content_x') and the group of each ('article_id')" in refused(written(tmp_path, grouped))
+    scores = {f"judge{judge}_{what}": [0.1, 0.2, 0.9, 0.4] for judge in (1, 2) for what in ("belief", "clarity")}
+    judged = table(proposition=SAID, category=[*"abab"], **scores)
+    assert "values that each of several gave ('judge1_belief', 'judge2_belief')" in refused(
+        written(tmp_path, judged)
+    )
+
+
+def test_placeholders_in_golden_answers_are_said(tmp_path):
+    goldens = ["It is {height} metres.", "By {{author}}.", "{sea}", "In 1820."]
+    told = load(written(tmp_path, table(question=ASKED, answer=goldens))).warnings
+    assert any("hold placeholders that nothing fills in (3 of 4: {height})" in one for one in told)
+    goldens = ["$\\frac{a}{b}$", "x_{n}", '{"a": 1}', "set()"]
+    told = load(written(tmp_path, table(question=ASKED, answer=goldens))).warnings
+    assert not any("placeholders" in one for one in told)

@@ -68,6 +68,7 @@ _ERROR = re.compile(
 _NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
 _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
+_UNFILLED = re.compile(r"(?<![\\\w}_^{$])\{\{?[^\W\d][\w ]*\}")  # and no formula
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _FOLLOWS = re.compile(
     r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮",
@@ -236,7 +237,7 @@ def _joined_labels(seen: Seen) -> Iterator[str]:
 
 
 def _instructions(seen: Seen) -> Iterator[str]:
-    """Golden answers that tell how to judge an answer."""
+    """Golden answers that tell how to judge an answer, or hold what is still to be filled in."""
     texts = seen.filled("golden")
     instructions = [*filter(INSTRUCTION.match, texts)]
     if len(instructions) >= max(2, _FEW * len(texts)):
@@ -244,6 +245,14 @@ def _instructions(seen: Seen) -> Iterator[str]:
             f"golden answers in '{seen.all('golden')[0].path}' describe an answer instead of "
             f"giving it ({len(instructions)} of {len(texts)}: "
             f"{excerpt(instructions[0], _SHOWN)}): if so, they are criteria"
+        )
+
+    unfilled = [*filter(None, map(_UNFILLED.search, texts))]
+    if len(unfilled) >= max(2, _TENTH * len(texts)):
+        yield (
+            f"golden answers in '{seen.all('golden')[0].path}' hold placeholders that nothing "
+            f"fills in ({len(unfilled)} of {len(texts)}: {unfilled[0][0]}): agents do not answer "
+            "with these"
         )
 
 

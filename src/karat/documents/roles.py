@@ -32,6 +32,7 @@ from karat.documents.results import judged_apart, likewise_named
 from karat.documents.sentences import asks, describes, sentences, unexplained
 from karat.documents.shapes import shapes_of
 
+_LONG = 80  # characters of a text on which there may be questions
 _INSTRUCTIONS = word_set("instruction instructions task prompt")
 """Names of what is asked of a text in another column."""
 
@@ -138,14 +139,10 @@ def _result(file: Candidates) -> Reading | Undecided:
 
     if len(readings) == 1 and not file.unsure and not _has_further_turns(file, readings[0]):
         others = _with_unexplained(file, readings[0])
-        reversed_roles = [] if others else _made_of_texts(file, readings[0])
-        if reversed_roles:
-            question, golden = readings[0].one("question"), readings[0].one("golden")
-            return Undecided(
-                asked=f"whether agents make the questions in '{golden}' of '{question}', or answer "
-                "these,",
-                readings=(readings[0], *reversed_roles),
-            )
+        text = readings[0].one("question")
+        long = text is not None and file.columns[text].mean_length > _LONG
+        if long and not others and file.door == "dataset":
+            others = _made_of_texts(file, readings[0])
         if not others:
             return readings[0]
         about = []  # their golden answer only describes the question
@@ -172,17 +169,18 @@ def _result(file: Candidates) -> Reading | Undecided:
 
 
 def _made_of_texts(file: Candidates, reading: Reading) -> list[Reading]:
-    """The same with the golden answers as questions on texts, if they are questions."""
-    roles = reading.roles
-    if file.door != "dataset" or {"question", "golden"} & {*file.named}:
+    """The same with the golden answers as questions on texts, if they are questions, which agents
+    may have to make of the texts, or to answer.
+    """
+    if {"question", "golden"} & {*file.named}:
         return []
-    if len(roles.get("question", ())) != 1 or len(roles.get("golden", ())) != 1:
-        return []
-    (text,), (asked,) = roles["question"], roles["golden"]
-    longer = file.columns[text].mean_length > 2 * file.columns[asked].mean_length
-    if text == asked or not longer or asks(file.columns[text]) or not asks(file.columns[asked]):
-        return []
-    return [reading.changed({"question": (asked,), "golden": (), "context": (text,)})]
+    (text, *_) = reading.roles["question"]
+    for path in reading.roles.get("golden", ()):
+        longer = file.columns[text].mean_length > 2 * file.columns[path].mean_length
+        if path != text and longer and asks(file.columns[path]) and not asks(file.columns[text]):
+            return [reading.changed({"question": (path,), "golden": (), "context": (text,)})]
+
+    return []
 
 
 def _add_left_over(file: Candidates, readings: list[Reading]) -> None:

@@ -161,9 +161,9 @@ class Golden(Kind):
                 rows, samples, faults = self._read(path)
 
             skip = self._options.skip is not None and len(samples) > 0
-            skip = skip or self._asks_nothing(faults, samples)
             besides = ""
             if faults:
+                skip = skip or self._asks_nothing(faults, samples)
                 lacking = self._lacking_golden(faults)
                 besides = _OR_DECLINES if lacking else ""
                 if lacking and not skip:

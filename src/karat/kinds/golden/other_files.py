@@ -21,6 +21,7 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.sentences import describes
+from karat.formats import some_of
 
 _GRADES = word_set("relevance relevant grade rel gain")
 _MOST_GRADES = 6  # different ones of relevance; more numbers are something else
@@ -136,7 +137,10 @@ _ANSWERED = word_set("answer solution")
 _OF_KEYS = word_set("answer answers solution solutions label labels")
 _FEWEST_TAGS = 4
 _FEWEST_OF_A_RECORD = 8  # columns
+_FEWEST_BY_KEY = 5  # columns of a record with a key, and short values
+_LONGEST_BY_KEY = 100  # characters
 _FEWEST_OF_A_GRID = 8  # rows
+_LONG_OF_A_GROUP = 60  # characters, in the mean
 
 
 def no_questions(columns: Columns, *, talks: bool = False) -> str | None:
@@ -156,8 +160,13 @@ def no_questions(columns: Columns, *, talks: bool = False) -> str | None:
     if _are_qrels(filled):
         held = "says which documents are relevant to a question (qrels): give the questions' file"
         return held + all_the_same(columns)
-
-    for known in (answers_to_judge(filled), answers_alone(filled), results(filled)):
+    for known in (
+        answers_to_judge(filled),
+        answers_alone(filled),
+        results(filled),
+        of_raters(filled),
+        None if talks else groups(filled),
+    ):
         if known is not None:
             return known + all_the_same(columns)
 
@@ -319,7 +328,13 @@ def are_records(columns: Columns) -> bool:
     """Whether rows have many columns, and none is a question, or expected, by its name or text."""
     top = [path for path in columns if "." not in path]
     asked = with_role(paths_in(columns), "question", "golden", "messages")
-    if asked or len(top) < _FEWEST_OF_A_RECORD:
+    keys = any(column.numbers_rows for column in columns.values())
+    longest = (max(map(len, column.values), default=0) for column in columns.values())
+    short = max(longest, default=0) < _LONGEST_BY_KEY
+    fewest = _FEWEST_OF_A_RECORD
+    if keys and short:
+        fewest = _FEWEST_BY_KEY
+    if asked or len(top) < fewest:
         return False
     for path, column in columns.items():
         if column.messages or (column.is_text and _most(column, _ASKS)):
@@ -387,6 +402,51 @@ def results(columns: Columns) -> str | None:
     return (
         f"holds results: scores ('{scores[0]}') of each '{runs[0]}' of a question, and nothing "
         "that is right: `karat import csv FILE` reads them"
+    )
+
+
+def of_raters(columns: Mapping[str, Column]) -> str | None:
+    """What rows are that give the same values of several raters for an item each, in columns whose
+    names differ by a number; None: they are others.
+    """
+    if with_role(columns, "question", "choices", "messages"):
+        return None
+    raters: dict[str, list[str]] = {}
+    for path, column in columns.items():
+        stem = re.sub(r"\d+", "", path)
+        if stem != path and column.is_numeric:
+            raters.setdefault(stem, []).append(path)
+        elif joined(path) in _RIGHT:
+            return None
+
+    alike = [paths for paths in raters.values() if len(paths) > 1]
+    if len(alike) < 2 or len({*map(len, alike)}) > 1:
+        return None
+    listed = some_of([f"'{path}'" for path in alike[0]])
+    return (
+        f"holds values that each of several gave ({listed}), such as scores of judges: results, "
+        "which `karat import csv FILE` reads"
+    )
+
+
+def groups(columns: Mapping[str, Column]) -> str | None:
+    """What rows are that hold nothing but a long text each, and the number of its group; None: they
+    are others.
+    """
+    texts, numbered = [], []
+    for path, column in columns.items():
+        if roles_of(path) & (_OF_QUESTIONS | {"score"}) or column.lists + column.objects:
+            return None
+        if column.is_numeric and column.repeats and "id" in roles_of(path):
+            numbered.append(path)
+        elif column.is_text and _has_words(column):
+            texts.append(path)
+
+    if len(texts) != 1 or len(numbered) != 1 or columns[texts[0]].mean_length < _LONG_OF_A_GROUP:
+        return None
+    return (
+        f"holds texts ('{texts[0]}') and the group of each ('{numbered[0]}'), such as clusters or "
+        "parts of documents"
     )
 
 

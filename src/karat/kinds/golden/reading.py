@@ -166,7 +166,7 @@ class RowReader:
         says_nothing = self._golden is None and not (self._criteria and criteria_suffice)
         if not self.faults and rows.count and needs_golden and says_nothing:
             self._nothing_is_right(result)
-        if not self.faults and self._golden is not None and "criterion" not in named:
+        if self._golden is not None and self._types and not self.faults:
             self._ask_of_terms(result)
         if not self.faults:
             self._decide_values()
@@ -174,7 +174,7 @@ class RowReader:
 
     def _ask_of_terms(self, reading: Reading) -> None:
         """A fault if golden answers do not hold the terms that a column demands of answers."""
-        for path, kind in self._types.items():
+        for path, kind in self._types.items() if "criterion" not in self._named else ():
             pairs = [(cell(row, path), cell(row, self._golden or "")) for row in self._first]
             if criteria.most_fail(pairs, path, kind):
                 rules = tuple(self._criteria)

@@ -100,6 +100,10 @@ VALUES = {
             "question: [subject, body], golden: priority}",
         ),
         (
+            {"subject": ["Invoice", "Server", "Offer", "Bill"], "body": SAID[::-1], "queue": [*"abab"]},
+            "question: [subject, body], golden: queue}",
+        ),
+        (
             {"question": ASKED, "Candidate Answer": SAID, "Model Answer": SAID[::-1]},
             "question: question, golden: Model Answer, answer: Candidate Answer}",
         ),
@@ -260,9 +264,7 @@ def test_files_without_questions_are_named_by_their_structure(tmp_path):
     assert "holds texts ('content_x') and the group of each ('article_id')" in refused(written(tmp_path, grouped))
     scores = {f"judge{judge}_{what}": [0.1, 0.2, 0.9, 0.4] for judge in (1, 2) for what in ("belief", "clarity")}
     judged = table(proposition=SAID, category=[*"abab"], **scores)
-    assert "values that each of several gave ('judge1_belief', 'judge2_belief')" in refused(
-        written(tmp_path, judged)
-    )
+    assert "values that each of several gave ('judge1_belief', 'judge2_belief')" in refused(written(tmp_path, judged))
 
 
 def test_placeholders_in_golden_answers_are_said(tmp_path):

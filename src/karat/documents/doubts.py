@@ -68,7 +68,7 @@ _ERROR = re.compile(
 _NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
 _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
-_UNFILLED = re.compile(r"(?<![\\\w}_^{$])\{\{?[^\W\d][\w ]*\}")  # and no formula
+_UNFILLED = re.compile(r"(?<![\\\w}_^{$])\{\{?[^\W\d][\w ]*\}+")  # and no formula
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _FOLLOWS = re.compile(
     r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮",

@@ -415,9 +415,11 @@ def _offer_both_ways(file: Candidates, goldens: list[Taken], questions: list[Tak
             texts = file.texts()
         if not texts:
             return
+        headings = [path for path in file.free if joined(path) in _HEADINGS]
+        may_ask: list[tuple[str, ...]] = [*_bodies([*texts, *headings])]
+        may_ask += [(path,) for path in texts[:2]]
         others = [path for path in file.free if _may_be_found(file, path)]
-        questions += [{"question": paths} for paths in _bodies(texts)]
-        questions += each("question", texts[:2])
+        questions += [{"question": paths} for paths in may_ask]
         goldens += _in_order(others[: SHOWN - 1])
         values = _values(file, texts[:1])
         if len(values) > 1:

@@ -107,9 +107,7 @@ def undecided_fault(
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 
-def setting_lines(
-    reading: Reading, columns: Columns, marks: Mapping[str, str] = {}
-) -> list[str]:
+def setting_lines(reading: Reading, columns: Columns, marks: Mapping[str, str] = {}) -> list[str]:
     """A reading as lines of an experiment file: the roles that it decides, and what must be said of
     their cells, each with another possibility in a comment. `marks`: of golden answers, the column
     that says yes, or no, just where these are empty.

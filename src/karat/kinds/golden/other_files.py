@@ -137,7 +137,7 @@ _ANSWERED = word_set("answer solution")
 _OF_KEYS = word_set("answer answers solution solutions label labels")
 _FEWEST_TAGS = 4
 _FEWEST_OF_A_RECORD = 8  # columns
-_FEWEST_BY_KEY = 5  # columns of a record with a key, and short values
+_FEWEST_BY_KEY = 5  # columns of a record with an id, and short values that differ
 _LONGEST_BY_KEY = 100  # characters
 _FEWEST_OF_A_GRID = 8  # rows
 _LONG_OF_A_GROUP = 60  # characters, in the mean
@@ -328,11 +328,13 @@ def are_records(columns: Columns) -> bool:
     """Whether rows have many columns, and none is a question, or expected, by its name or text."""
     top = [path for path in columns if "." not in path]
     asked = with_role(paths_in(columns), "question", "golden", "messages")
-    keys = any(column.numbers_rows for column in columns.values())
-    longest = (max(map(len, column.values), default=0) for column in columns.values())
-    short = max(longest, default=0) < _LONGEST_BY_KEY
+    keyed = short = True
+    for column in columns.values():
+        keyed = keyed and not column.repeats
+        short = short and max(map(len, column.values), default=0) < _LONGEST_BY_KEY
+
     fewest = _FEWEST_OF_A_RECORD
-    if keys and short:
+    if keyed and short and any("id" in roles_of(path) for path in columns):
         fewest = _FEWEST_BY_KEY
     if asked or len(top) < fewest:
         return False

@@ -69,6 +69,7 @@ _NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
 _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
 _UNFILLED = re.compile(r"(?<![\\\w}_^{$])\{\{?[^\W\d][\w ]*\}+")  # and no formula
+_PROGRAM = re.compile(r"=>|</\w|\breturn\b|\bdef\b|;\s*\n|[)}]\s*[;{]|\w\(\)|\bf['\"]")
 _LETTER = re.compile(r"[(\[]?[A-Ja-j][)\].]?")
 _FOLLOWS = re.compile(
     r"\bfollow[\s_-]?ups?\b|\bmulti[\s_-]?turn\b|\bcontinued\b|上下文|追问|多轮",
@@ -247,7 +248,12 @@ def _instructions(seen: Seen) -> Iterator[str]:
             f"{excerpt(instructions[0], _SHOWN)}): if so, they are criteria"
         )
 
-    unfilled = [*filter(None, map(_UNFILLED.search, texts))]
+    unfilled = []
+    for text in texts:
+        field = _UNFILLED.search(text)
+        if field is not None and _PROGRAM.search(text) is None:
+            unfilled.append(field)
+
     if len(unfilled) >= max(2, _TENTH * len(texts)):
         yield (
             f"golden answers in '{seen.all('golden')[0].path}' hold placeholders that nothing "

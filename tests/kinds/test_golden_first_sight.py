@@ -274,3 +274,14 @@ def test_placeholders_in_golden_answers_are_said(tmp_path):
     goldens = ["$\\frac{a}{b}$", "x_{n}", '{"a": 1}', "<p>{text}</p>"]
     told = load(written(tmp_path, table(question=ASKED, answer=goldens))).warnings
     assert not any("placeholders" in one for one in told)
+
+
+def test_lines_that_ask_and_answer_in_turn_are_pairs(tmp_path):
+    text = "".join(f'"{asked}"\n"{said}"\n' for asked, said in zip(ASKED, SAID, strict=True))
+    path = written(tmp_path, text, "q.csv")
+    dataset = load(path)
+    assert turns(dataset) == [*zip(ASKED, SAID, strict=True)]
+    assert "rows: two lines each, a question and its answer" in dataset.understood.notes
+    assert turns(load(path, roles={"question": "question", "golden": None}))[0] == (ASKED[0], None)
+    asked = written(tmp_path, "question\n" + "".join(f'"{one}"\n' for one in ASKED), "r.csv")
+    assert turns(load(asked)) == [(one, None) for one in ASKED]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from karat.documents.names import roles_of, side_of
+from karat.documents.row_list import Rows
 
 BELOW_HEADER = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?|(?:\s*:?-+:?\s*\|)+.*-")
 """The line between the header of a table in Markdown and its rows."""
@@ -18,17 +19,19 @@ _LABEL = re.compile(
 )
 _SHORT = {"q": "question", "a": "answer", "f": "question"}
 _FEWEST_LABELS, _FEWEST_BLOCKS = 3, 3
-_Rows = list[tuple[int, dict[str, str]]]
+_ENDS = ("?", "？", "؟")
+_MOST = 0.9  # share of lines
+_NumberedRows = list[tuple[int, dict[str, str]]]
 """Rows with the numbers of their lines."""
 
 
-def rows_in_text(text: str) -> tuple[_Rows, str]:
+def rows_in_text(text: str) -> tuple[_NumberedRows, str]:
     """The rows of a text, with the numbers of their lines, and a note on how they were found. Both
     are empty if the text has neither a table of two rows nor three blocks with the same three
     labels, one of a question.
     """
     lines = text.splitlines()
-    tables: dict[tuple[str, ...], _Rows] = {}
+    tables: dict[tuple[str, ...], _NumberedRows] = {}
     for header, number, cells, heading in table_lines(lines):
         row = dict(zip(header, cells, strict=True))
         tables.setdefault(header, []).append((number, {"list": heading, **row}))
@@ -51,6 +54,25 @@ def rows_in_text(text: str) -> tuple[_Rows, str]:
     if others:
         note += f"; not read: {others} with other columns"
     return rows, note
+
+
+def in_pairs(rows: Rows) -> Rows:
+    """The rows of a table of one column as pairs, if questions and what is none alternate in it."""
+    texts = []
+    for number, row in rows.rows:
+        texts += [(number, str(value).strip()) for value in row.values()]
+
+    pairs = [*zip(texts[::2], texts[1::2], strict=False)]
+    asked = sum(question.endswith(_ENDS) for (_, question), _ in pairs)
+    said = sum(answer.endswith(_ENDS) for _, (_, answer) in pairs)
+    even = len(texts) == 2 * len(pairs) and len(pairs) >= _FEWEST_BLOCKS
+    if not even or asked < _MOST * len(pairs) or said > (1 - _MOST) * len(pairs):
+        return rows
+    found = rows.emptied("rows: two lines each, a question and its answer")
+    for (number, question), (_, answer) in pairs:
+        found.add(number, {"question": question, "answer": answer})
+
+    return found
 
 
 def cells_in(line: str) -> list[str]:
@@ -84,11 +106,11 @@ def table_lines(lines: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int, li
             yield header, at + 1, cells, heading
 
 
-def labelled_blocks(lines: Sequence[str]) -> _Rows:
+def labelled_blocks(lines: Sequence[str]) -> _NumberedRows:
     """The blocks of lines that begin with labels; a line without one continues the text above it.
     Empty if the blocks are few, have different labels, or are turns of a chat.
     """
-    rows: _Rows = []
+    rows: _NumberedRows = []
     row: dict[str, str] = {}
     first = last = ""
     for number, line in enumerate(lines, start=1):

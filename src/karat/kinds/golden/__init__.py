@@ -20,6 +20,7 @@ from karat.documents.hub import shown
 from karat.documents.names import Known
 from karat.documents.row_list import Rows
 from karat.documents.rows import left_out, read_rows
+from karat.documents.text_rows import in_pairs
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
 from karat.files import open_regular
@@ -427,6 +428,9 @@ class Golden(Kind):
         found = self._setup(path)
         if found is None:
             rows = read_rows(path, section=options.split, sheet=options.sheet, most=self._most)
+            named = {*options.named_columns()}
+            if len(rows.columns) == 1 and named <= {"question", "answer"}:
+                return in_pairs(read_rows(path, section=options.split, sheet=options.sheet))
             if not rows.unread:
                 return rows
 

@@ -407,12 +407,12 @@ class _Scan:
 
         names = table[start]
         if max(map(len, table)) > len(names):
-            names = names + [""] * _beyond(names, table[start + 1 :], self._delimiter)
+            names = names + [""] * columns_beyond(names, table[start + 1 :], self._delimiter)
         self.header = header_names(self._rows, names)
         return start + 1
 
 
-def _beyond(header: Sequence[str], lines: Sequence[Sequence[str]], delimiter: str) -> int:
+def columns_beyond(header: Sequence[str], lines: Sequence[Sequence[str]], delimiter: str) -> int:
     """How many columns without a name follow those of the header: many lines have as many cells
     more, or all of them where commas may part texts.
     """

@@ -142,7 +142,7 @@ def _result(file: Candidates) -> Reading | Undecided:
         text = readings[0].one("question")
         long = text is not None and file.columns[text].mean_length > _LONG
         if long and not others and file.door == "dataset":
-            others = _made_of_texts(file, readings[0])
+            others = made_of_texts(file, readings[0])
         if not others:
             return readings[0]
         about = []  # their golden answer only describes the question
@@ -155,7 +155,7 @@ def _result(file: Candidates) -> Reading | Undecided:
         readings += about
 
     if len(readings) > 1 and file.door == "dataset" and "golden" not in file.named:
-        _add_left_over(file, readings)
+        add_left_over(file, readings)
     if not questions:
         asked = "which column is the question"
     elif not goldens:
@@ -168,7 +168,7 @@ def _result(file: Candidates) -> Reading | Undecided:
     return Undecided(asked=asked, readings=tuple(readings[:SHOWN]), columns=tuple(file.texts()))
 
 
-def _made_of_texts(file: Candidates, reading: Reading) -> list[Reading]:
+def made_of_texts(file: Candidates, reading: Reading) -> list[Reading]:
     """The same with the golden answers as questions on texts, if they are questions, which agents
     may have to make of the texts, or to answer.
     """
@@ -183,7 +183,7 @@ def _made_of_texts(file: Candidates, reading: Reading) -> list[Reading]:
     return []
 
 
-def _add_left_over(file: Candidates, readings: list[Reading]) -> None:
+def add_left_over(file: Candidates, readings: list[Reading]) -> None:
     """Offers as golden answer a text that no name explains, before a likeliest one that is a class,
     and the documents to retrieve, unless a reading has them.
     """

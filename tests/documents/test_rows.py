@@ -37,6 +37,14 @@ def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
     assert [fault.place for fault in rows.sorted_faults()] == ["line 5", "line 7"]
 
 
+def test_lines_as_python_prints_them_are_rows(tmp_path: Path) -> None:
+    path = tmp_path / "said.jsonl"
+    path.write_text("{'id': 1, 'said': 'a\\nb', 'none': None}\n" + '{"id": 2, "said": "c"}\n{\'id\': open()}\n')
+    rows = read_rows(path)
+    assert [row for _, row in rows.rows] == [{"id": 1, "said": "a\nb", "none": None}, {"id": 2, "said": "c"}]
+    assert [fault.place for fault in rows.faults] == ["line 3"]
+
+
 def test_a_table_in_another_encoding_is_read_like_one_in_utf_8(tmp_path: Path) -> None:
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
         file = tmp_path / "t.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import io
 import json
@@ -34,6 +35,7 @@ from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadab
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
 
+_LONGEST_PRINTED = 1_000_000  # bytes of a line
 _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
 _LARGEST_JSON = 512 << 20  # bytes, of a JSON file, which is read as a whole
 _BLOCK = 64  # lines that are read at once
@@ -887,10 +889,24 @@ def _decoded(line: bytes) -> Any:
     try:
         return json.loads(line, parse_constant=constant, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
+        printed = _as_printed(line)
+        if printed is not None:
+            return printed
         message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
         raise ValueError(message) from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+
+
+def _as_printed(line: bytes) -> Any:
+    """The object in a line as Python prints it, with single quotes; None: there is none."""
+    if not line.lstrip().startswith(b"{'") or len(line) > _LONGEST_PRINTED:
+        return None
+    try:
+        value = ast.literal_eval(line.decode().strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return _json_value(value) if isinstance(value, dict) else None
 
 
 def _lower(message: str) -> str:

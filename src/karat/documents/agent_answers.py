@@ -95,7 +95,7 @@ def answers_in_results(
             return [{"golden": (weak[0],)}]
         return goldens
 
-    said = _said(file, agents, weak, exact)
+    said = _without_models(file, _said(file, agents, weak, exact), shapes.get("model", ()))
     if said and may_be_golden and all(paths[0] not in weak for paths in said):
         with_twins = _with_twins(file, said, weak)
         if with_twins:
@@ -133,6 +133,26 @@ def answers_in_results(
         return [*options, *goldens] if judged_alone and said == decided else options
 
     return _without_answer(file, goldens, exact, shapes)
+
+
+def _without_models(
+    file: Candidates, said: Sequence[tuple[str, ...]], models: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """The answers without a column that has another name of each model: `model_label` beside
+    `model_id`.
+    """
+    found = []
+    for paths in said:
+        named = False
+        for model in models if len(paths) == 1 else ():
+            alike = words_of(paths[0])[:1] == words_of(model)[:1] and paths[0] != model
+            values, names = len(file.columns[paths[0]].values), len(file.columns[model].values)
+            named = named or (alike and 1 < values <= 2 * names)
+
+        if not named:
+            found.append(paths)
+
+    return found
 
 
 def decisions(file: Candidates) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from karat.cli.values import settings_of
 from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
 from karat_imports.imported import import_results as import_runs
+from karat_imports.importers._unread import options_of
 from karat_imports.importers.csv import Csv
 
 _WIDEST = 150  # columns of a line
@@ -114,16 +115,7 @@ def import_results(
         pairs = [pair.partition("=") for pair in columns]
         if wrong := next((target for target, equals, _ in pairs if not equals), None):
             raise BadOption(f"--map {wrong}", "expected TARGET=COLUMN, e.g. --map answer=output")
-        for key, single in (("answers", "answer"), ("scored", "score")):
-            found = [column for target, _, column in pairs if target == single]
-            several = len(found) > 1 or any("*" in column for column in found)
-            if several:  # each of a system
-                options[key] = found
-                pairs = [pair for pair in pairs if pair[0] != single]
-
-        if len({target for target, _, _ in pairs}) < len(pairs):
-            raise BadOption("--map", "names a target twice")
-        options["map"] = {target: column for target, _, column in pairs}
+        options |= options_of([(target, column) for target, _, column in pairs])
 
     runs = []
     for result in import_runs(kind, paths, results, options=options, cluster=cluster):

@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 
 import msgspec
 
 from karat.documents.batches import Batch, Table
-from karat.documents.columns import MISSING, Columns, Row, cell, is_empty
+from karat.documents.columns import LOOKED_AT, MISSING, Columns, Row, cell, is_empty
 from karat.documents.names import (
     Role,
     last_part,
@@ -379,6 +380,21 @@ class Repetitions:
             return common[value]
         own = self._numbers.setdefault((condition, sample), {})
         return own.setdefault(value, len(own))  # a few questions may share a seed
+
+
+def mostly_copies(rows: Iterable[Row]) -> str | None:
+    """How many of the first rows are identical to an earlier one, if these are more than half:
+    then they are hardly there by mistake. None: they are fewer.
+    """
+    copies = Copies("row")
+    number = again = 0
+    for row in islice(rows, LOOKED_AT):
+        number += 1
+        again += not copies.remember(row)
+
+    if 2 * again <= number:
+        return None
+    return f"{again} of {plural(number, 'row')} are identical to an earlier one"
 
 
 class Copies:

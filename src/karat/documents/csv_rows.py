@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from io import BytesIO, TextIOWrapper
-from itertools import compress, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -443,6 +443,18 @@ def numbered_header(rows: Rows, line: int, width: int) -> list[str]:
     shown = ", ".join(header[:3])
     rows.notes.append(f"line {line} is a row: columns are called {shown}")
     return header
+
+
+def with_first_line(rows: Rows) -> Rows:
+    """The rows of a table whose header is one of them, with columns called by their places."""
+    columns = [*dict.fromkeys(chain.from_iterable(row for _, row in rows.rows))]
+    places = {name: f"{NO_NAME}{place}" for place, name in enumerate(columns, start=1)}
+    changed = rows.emptied("the first line is a row")
+    changed.add(1, {places[name]: name for name in columns})
+    for number, row in rows.rows:
+        changed.add(number, {places[name]: value for name, value in row.items()})
+
+    return changed
 
 
 def are_data(cells: Sequence[str], following: Sequence[str]) -> bool:

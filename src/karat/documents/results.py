@@ -752,6 +752,35 @@ def scores_by_system(
     return found
 
 
+def scores_by_pattern(
+    answers: Mapping[str, str], patterns: Mapping[str, str], columns: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """Column of answers, or system → metric → column: those that stand for the same under `*`.
+
+    `answers`: column → the pattern that it was named by. `patterns`: of the columns of each metric.
+    """
+    found: dict[str, dict[str, str]] = {}
+    system_of = {}
+    for path, pattern in answers.items():
+        system_of[_under_star(path, pattern)] = path
+        found[path] = {}
+
+    for metric, pattern in patterns.items():
+        for path in columns_like([pattern], columns):
+            system = _under_star(path, pattern)
+            name = system_of.get(system) if answers else system
+            if name is not None:
+                found.setdefault(name, {})[metric] = path
+
+    return found
+
+
+def _under_star(path: str, pattern: str) -> str:
+    """What the `*` of a pattern stands for."""
+    before, _, after = pattern.partition("*")
+    return path[len(before) : len(path) - len(after)]
+
+
 def systems_of_scores(scores: Sequence[str]) -> dict[str, dict[str, str]]:
     """System → metric → column, if columns of scores without answers differ by the name of a system
     before or after the same metrics: `LLM Faithfulness` and `RAG Faithfulness`; or are called as

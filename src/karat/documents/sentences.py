@@ -10,6 +10,7 @@ from karat.documents.names import (
     ADDED,
     Meaning,
     Role,
+    last_part,
     meanings,
     names_documents,
     word_set,
@@ -59,6 +60,57 @@ _SAYS_LITTLE = frozenset(
     {"metadata", "cluster", "condition", "turn", "context", "id", *ADDED.identifying}
 )
 """Roles of names such as `title`, which may also be a question's or an answer's."""
+
+
+_REASONS = word_set(
+    """reason reasons reasoning explanation rationale justification feedback comment comments note
+    notes remark remarks judgment judgement critique details"""
+)
+_NOT_JUDGED = re.compile(
+    r"""\W*(?:
+    (?:could\ not|couldn't|cannot|can't|unable\ to|failed\ to|error|exception)
+    (?:\ while|\ during|\ when|\ in)?\ (?:the\ )?
+    (?:pars(?:e|ing)|decod(?:e|ing)|judg(?:e|ing)|evaluation|grad(?:e|ing)|scor(?:e|ing)|calling|extract)
+    \b(?!.{,30}\b(?:answer|prediction|agent|question|claim|date)\b)
+    |(?:\w+\ )?(?:judge|judg(?:e?ment)|grader|evaluator|evaluation|scoring|grading|pars(?:e|ing)|
+    json(?:\ (?:decode|parse|parsing))?|llm|api)[\ _](?:\w+\ )?
+    (?:error|exception|failure|failed)
+    (?=\W*$|[:;.,(]|\ (?:while|during|due|after|to\ (?:pars|return|respond)))
+    |error:.{,40}\b(?:judge|parsing|json)\b
+    |no\ (?:valid\ )?(?:json|score|rating|verdict)\ (?:was\ )?(?:found|returned|in)
+    |invalid\ (?:json|judge)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def explains(path: str) -> bool:
+    """Whether a name is of what a judge or a reader says of an answer."""
+    return bool(_REASONS & {*words_of(last_part(path))})
+
+
+def explained_by(score: Column, columns: Mapping[str, Column]) -> list[str]:
+    """The columns beside a score with what was said of it, or of all scores of its object."""
+    own = {*words_of(score.path)}
+    above = score.path.rpartition(".")[0]
+    found = []
+    for path, column in columns.items():
+        beside = path.rpartition(".")[0] == above and column.texts > 0
+        if beside and explains(path) and {*words_of(path)} - _REASONS <= own:
+            found.append(path)
+
+    return found
+
+
+def says_not_judged(text: str) -> bool:
+    """Whether words beside a score say that judging failed, as evaluation libraries write it.
+
+    >>> says_not_judged("Could not parse judge output."), says_not_judged("Parse error: line 1")
+    (True, True)
+    >>> says_not_judged("Evaluation failed to mention Paris"), says_not_judged("Error in the sum")
+    (False, False)
+    """
+    return _NOT_JUDGED.match(text) is not None
 
 
 def holds_code(column: Column) -> bool:

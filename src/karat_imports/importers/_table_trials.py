@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
+from statistics import fmean
 
 import msgspec
 
@@ -14,6 +15,7 @@ from karat.documents.answers import (
     condition_columns,
     conditions_of,
     key_of,
+    mostly_copies,
     repetition_value,
     sample_columns,
     says_failed,
@@ -27,6 +29,7 @@ from karat.documents.columns import MISSING, NumberedRow, are_messages, cell, sc
 from karat.documents.factors import Factor, factors_in, like_conditions, parting
 from karat.documents.names import SAID, is_measure, repeats, roles_of, word_set, words_of
 from karat.documents.results import numbered_runs
+from karat.documents.sentences import says_not_judged
 from karat.formats import excerpt, plural, some_of, text_of
 from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedScore, ImportedTrial
@@ -160,11 +163,16 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 
     no_score: Mapping[str, Collection[float]]  # metric → numbers that mean that there is none
     words: Mapping[str, float | None] = {}  # None: no score
+    explained: Mapping[str, Sequence[str]] = {}  # metric → columns that say why it has its value
 
     def of(self, value: object) -> float | None:
         """The score that a cell is; None: it is none."""
         if self.words and isinstance(value, str) and value in self.words:
             return self.words[value]
+        if isinstance(value, list) and value:  # of a row's parts, the mean
+            parts = [*map(score_in, value)]
+            known = [part for part in parts if part is not None]
+            return fmean(known) if len(known) == len(parts) else None
         return score_in(value)
 
     def says_none(self, value: object) -> bool:
@@ -179,6 +187,8 @@ class Trials:
 
     alone = "answers"
     """The condition where rows name none."""
+    keeps_copies = False
+    """Whether rows that are identical to earlier ones are repetitions."""
 
     def __init__(
         self,
@@ -188,10 +198,10 @@ class Trials:
         metrics: Iterable[str],
         findings: Findings,
         *,
-        named: Collection[str],
+        named: Mapping[str, Sequence[str]],
         worth: Worth,
     ) -> None:
-        """`named`: the targets whose columns the user has named."""
+        """`named`: target → columns, as the user has named them."""
         self._place, self._table = place, Table(rows)
         self._columns: Mapping[str, str] = columns
         self._metrics = [*metrics]
@@ -296,7 +306,8 @@ class Trials:
                     continue
 
                 is_repeated = bool(self._repeated) and hash(key) in self._repeated
-                if is_repeated and answer and copies.is_copy(batch.numbers[at], batch.rows[at]):
+                may_be_copy = is_repeated and answer and not self.keeps_copies
+                if may_be_copy and copies.is_copy(batch.numbers[at], batch.rows[at]):
                     problem = (
                         "row identical to an earlier one, and not numbered in a column 'repetition'"
                     )
@@ -377,6 +388,13 @@ class Trials:
             self._findings.note(f"one '{ids[0]}' has several '{asked}', of which the first counts")
 
         return texts
+
+    @property
+    def copies(self) -> str | None:
+        """How many of the rows are identical to an earlier one, if most are."""
+        if not self._repeated or "repetition" in self._columns:
+            return None
+        return mostly_copies(row for batch in self._table for row in batch.rows)
 
     @property
     def parted_by(self) -> list[str]:
@@ -605,10 +623,7 @@ class Trials:
         if columns.get("condition") == _SYSTEM:
             further = condition_columns(table, [_SYSTEM, *ids], used=used)
             return ids, (_SYSTEM, *further), may_repeat
-
-        first: tuple[str, ...] = ()
-        if "condition" in self._named:
-            first = (columns["condition"],)
+        first = tuple(self._named.get("condition", ()))
 
         inside = []
         for target in ("condition", "model"):
@@ -808,10 +823,19 @@ class Trials:
             if judges and number in self._worth.no_score.get(name, ()):
                 numbers[at] = None
                 self._findings.left_out(f"'{name}' is {value}: no score", self._at(batch, at))
+            elif judges and number == 0 and self._was_not_judged(batch, name, at):
+                numbers[at] = None
+                problem = f"'{name}' is {value} where judging failed: no score"
+                self._findings.left_out(problem, self._at(batch, at))
             elif number is None and not self._worth.says_none(value):
                 wrong.setdefault(at, []).append(f"'{name}' is not a number")
 
         return numbers
+
+    def _was_not_judged(self, batch: Batch, name: str, at: int) -> bool:
+        """Whether a row says beside a score that its judge failed."""
+        columns = self._worth.explained.get(name, ())
+        return any(says_not_judged(batch.texts(column)[at]) for column in columns)
 
 
 def _text(value: object) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from shlex import quote
+from typing import Any
 
 from karat.documents.answers import says_not_run
 from karat.documents.columns import VERDICTS, Column, Columns, score_in, without_point
@@ -150,10 +151,34 @@ def check_read_in_one_way(
     raise BadOption("--map", f"{'; '.join(reasons)}; say one:{''.join(lines)}")
 
 
+def options_of(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Targets with their columns as options of the importer. Raises BadOption."""
+    options: dict[str, Any] = {}
+    for key, single in SEVERAL.items():
+        found = [column for target, column in pairs if target == single]
+        if len(found) > 1 or any("*" in column for column in found):
+            options[key] = found
+            pairs = [pair for pair in pairs if pair[0] != single]
+
+    if len({target for target, _ in pairs}) < len(pairs):
+        raise BadOption("--map", "names a target twice")
+    options["map"] = dict(pairs)
+    return options
+
+
+SEVERAL = {"answers": "answer", "scored": "score", "conditions": "condition"}
+"""Options that name several columns of a target: each of a system, or the parts of its name."""
+
+
 def mapping(columns: Mapping[str, str]) -> str:
     """The options that name these columns. `columns`: target → column."""
+    return told(columns.items())
+
+
+def told(pairs: Iterable[tuple[str, str]]) -> str:
+    """The same of pairs of a target and a column; a target may have several."""
     options = []
-    for target, column in columns.items():
+    for target, column in pairs:
         name = target.replace("=", ":")  # the first sign of equality ends it
         options.append(f"--map {quote(f'{name}={column}')}")
 

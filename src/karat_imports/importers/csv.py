@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import failing_status
@@ -26,6 +27,7 @@ from karat.documents.columns import (
     leaves,
     score_in,
 )
+from karat.documents.csv_rows import with_first_line
 from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import parting, sentence
 from karat.documents.names import (
@@ -36,6 +38,14 @@ from karat.documents.names import (
     with_role,
     word_set,
     words_of,
+)
+from karat.documents.proposals import (
+    LOOKED_THROUGH,
+    Pairs,
+    by_place,
+    grid_in,
+    is_like_its_rows,
+    proposals,
 )
 from karat.documents.results import (
     belongs_to,
@@ -48,6 +58,7 @@ from karat.documents.results import (
     lines_alone,
     models_by_system,
     scored_systems,
+    scores_by_pattern,
     scores_by_system,
     systems_in,
     systems_of_scores,
@@ -56,6 +67,7 @@ from karat.documents.results import (
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.row_list import Rows
 from karat.documents.rows import FORMATS, read_rows
+from karat.documents.sentences import explained_by
 from karat.documents.understood import beginning
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
@@ -93,10 +105,13 @@ from karat_imports.importers._table_trials import (
 )
 from karat_imports.importers._unread import (
     MOST_WORDS,
+    SEVERAL,
     check_read_in_one_way,
     listed,
     mapping,
     not_read,
+    options_of,
+    told,
     worth,
 )
 from karat_imports.importers.chats import Chats, table, who_answers
@@ -130,6 +145,9 @@ class Csv:
         scored: list[str] = Field(
             default=[], description="columns of one score, each of another system"
         )
+        conditions: list[str] = Field(
+            default=[], description="columns that name the condition together"
+        )
         lower_is_better: list[str] = Field(
             default=[], description="metrics for which lower is better"
         )
@@ -145,10 +163,14 @@ class Csv:
             description="words in columns of scores → what they are worth, such as "
             "{correct: 1, partly: 0.5}; null: no score",
         )
-        unnamed: Literal["repetitions", "conditions"] | None = Field(
+        unnamed: Literal["repetitions", "conditions", "copies"] | None = Field(
             default=None,
             description="what several rows of a question are that nothing names or numbers: the "
-            "n-th of each one is its n-th repetition, or of the n-th condition",
+            "n-th of each one is its n-th repetition, or of the n-th condition; copies: those that "
+            "are identical count once",
+        )
+        header: bool = Field(
+            default=True, description="whether the first line names the columns; else it is a row"
         )
         part: str | None = Field(
             default=None, description="which list of a JSON file holds the results, of several"
@@ -161,6 +183,9 @@ class Csv:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._map: dict[str, str] = {}  # what the user has named: target → column of all rows
+        self._named: dict[str, list[str]] = {}  # the same, with all columns of a condition
+        self._of_systems: dict[str, str] = {}  # metric → pattern of its columns, one a system
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -201,7 +226,8 @@ class Csv:
         for path in paths:
             asked = self._options
             try:
-                rows = unfolded(table(path, part=asked.part, sheet=asked.sheet))
+                rows = table(path, part=asked.part, sheet=asked.sheet)
+                rows = unfolded(rows if asked.header else with_first_line(rows))
             except BadOption as error:
                 raise with_sheets(path, error) from error
 
@@ -216,10 +242,10 @@ class Csv:
             try:
                 run = self._run(path, rows, findings)
             except BadOption as error:  # what is asked next is asked with what was answered
-                if asked.map:
-                    given = f"\n  {mapping(asked.map)} --set "
-                else:
-                    given = "\n  --set "
+                pairs = [*asked.map.items()]
+                for key, target in SEVERAL.items():
+                    pairs += [(target, column) for column in getattr(asked, key)]
+                given = f"\n  {told(pairs)} --set ".replace("\n   --set", "\n  --set")
 
                 text = str(error).removeprefix(f"{error.option}: ").replace("\n  --set ", given)
                 raise BadOption(error.option, text) from error
@@ -227,7 +253,8 @@ class Csv:
             yield run
 
     def _run(self, path: Path, rows: Rows, findings: Findings) -> ImportedRun:
-        columns = rows.seen_columns()
+        columns = columns_of((row for _, row in rows.rows), named=self._options.map.values())
+        self._take_map(columns)
         try:
             chosen, systems = self._columns(path, columns, findings)
         except BadOption as error:
@@ -239,7 +266,7 @@ class Csv:
         )
         models = models_by_system(systems, columns) if answered else {}
         _check_together(path, rows, chosen)
-        _leave_out_words(rows, chosen, findings, named={*self._options.map})
+        _leave_out_words(rows, chosen, findings, named={*self._map})
         table: Iterable[NumberedRow] = rows.rows
         if systems:
             compared = compares(columns)
@@ -260,16 +287,21 @@ class Csv:
         _check_verdicts(of_file, self._options.words)
         judged = [*of_file.items(), *_of_systems(systems, columns)]
         without = no_scores(judged, self._options.no_score)
+        for name, column in of_file.items():
+            if 2 * column.lists > column.filled:
+                findings.note(f"'{name}' holds several numbers a row, of which the mean counts")
+
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
             chosen,
             metrics,
             findings,
-            named={*self._options.map},
-            worth=Worth(no_score=without, words=self._options.words),
+            named=self._named,
+            worth=self._worth(of_file, without, columns),
         )
         trials.alone = self._options.sheet or trials.alone
+        trials.keeps_copies = self._options.unnamed == "repetitions"
         if self._options.unnamed is None:
             _check_named(trials)
         if by_name := self._found_by_name(chosen, trials):
@@ -286,7 +318,7 @@ class Csv:
             roles=_roles(chosen, columns, [*systems] if answered else ()),
         )
         if not systems and not items:
-            check_read_in_one_way(seen, used, chosen, trials, mapped={*self._options.map})
+            check_read_in_one_way(seen, used, chosen, trials, mapped={*self._map})
         decided = {*self._options.lower_is_better, *self._options.higher_is_better}
         said = doubted_directions(seen, judged, lower, decided=decided, rank=trials.compared)
         for text in (*said, *self._doubted(seen, used, chosen, trials)):
@@ -332,11 +364,45 @@ class Csv:
             findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
         return Numbered(table)
 
-    def _are_items(self, rows: Rows, chosen: _Chosen) -> bool:
+    def _worth(
+        self,
+        scores: Mapping[str, Column],
+        without: Mapping[str, Collection[float]],
+        columns: Columns,
+    ) -> Worth:
+        """What the cells of scores are worth. `scores`: metric → column."""
+        explained = {name: explained_by(column, columns) for name, column in scores.items()}
+        return Worth(no_score=without, words=self._options.words, explained=explained)
+
+    def _take_map(self, columns: Columns) -> None:
+        """Parts what the user has named into columns of all rows, and those of systems."""
+        self._map = {**self._options.map}
+        self._of_systems = {}
+        for target, column in self._options.map.items():
+            if target.startswith("score.") and "*" in column and column not in columns:
+                self._of_systems[target.removeprefix("score.")] = self._map.pop(target)
+
+        for column in self._options.conditions[:1]:
+            self._map["condition"] = column
+        self._named = {target: [column] for target, column in self._map.items()}
+        if self._options.conditions:
+            self._named["condition"] = self._options.conditions
+
+    def asks(self, path: Path, rows: Rows) -> str | None:
+        """The option that these rows leave open; "": none. None: nothing is read from them."""
+        try:
+            run = self._run(path, rows, Findings())
+            return "" if any(trial.reply or trial.scores for trial in run.trials) else None
+        except BadOption as error:
+            return error.option
+        except OperatorError:
+            return None
+
+    def _are_items(self, rows: Rows, chosen: Mapping[str, str]) -> bool:
         """Whether many rows of one id, with no question and nothing that parts them, have
         different texts: they are items under it.
         """
-        known = {"id", "answer"} <= {*chosen} and "id" not in self._options.map
+        known = {"id", "answer"} <= {*chosen} and "id" not in self._map
         if not known or {"question", "repetition", "condition", "model"} & {*chosen}:
             return False
         first = rows.first_rows()
@@ -348,7 +414,7 @@ class Csv:
         """Each target whose column the user has not named, and that is used."""
         found = []
         for target, column in chosen.items():
-            named = target in self._options.map or target == column
+            named = target in self._map or target == column
             if named or column.startswith(OWN) or (target == "id" and column not in trials.ids):
                 continue
             found.append(f"{target}={column}")
@@ -364,7 +430,7 @@ class Csv:
     ) -> Iterator[str]:
         """What is not read, or not certain."""
         yield from not_read(seen.columns, used, chosen.get("answer"))
-        yield from doubts(seen, named=_roles(self._options.map, seen.columns, ()))
+        yield from doubts(seen, named=_roles(self._map, seen.columns, ()))
         condition = chosen.get("condition")
         if condition is not None and condition not in trials.conditions:
             yield (
@@ -423,8 +489,10 @@ class Csv:
 
         Raises BadOption for what is missing or not certain.
         """
-        mapped = self._options.map
+        mapped = self._map
         _check_map(path, mapped, columns)
+        for column in self._options.conditions:
+            _check_map(path, {"condition": column}, columns)
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
             named["answer"] = _of_systems_named(path, self._options.answers, columns)
@@ -438,6 +506,8 @@ class Csv:
 
         judged = [column for target, column in chosen.items() if target.startswith("score.")]
         systems_scored = _of_systems_named(path, self._options.scored, columns)
+        patterns = [*self._of_systems.values()]
+        systems_scored += _of_systems_named(path, patterns, columns)
         if not (mapped or self._options.answers or systems_scored):
             systems_scored = scored_systems(columns)
         if judged or systems_scored:
@@ -452,11 +522,8 @@ class Csv:
         if isinstance(result, Undecided):
             result = _decided(path, columns, result, named, mapped)
 
-        found = {}
-        for target, column in columns_found(result, columns).items():
-            if column not in taken:
-                found[target] = column
-
+        by_name = columns_found(result, columns)
+        found = {target: column for target, column in by_name.items() if column not in taken}
         status = failing_status(columns)
         if status is not None and "error" not in found | chosen:
             found["error"] = status
@@ -466,14 +533,16 @@ class Csv:
         systems: Mapping[str, _Chosen] = {}
         if "answer" not in found | chosen and not judged:
             scores = [name for name in found if name.startswith("score.")]
-            systems = systems_of_scores([found[name] for name in scores])
-            if self._options.scored:
-                systems = {column: {"score": column} for column in systems_scored}
+            systems = self._by_scores([found[name] for name in scores], columns)
             for name in scores if systems else ():
                 del found[name]
 
         if len(result.roles.get("answer", ())) > 1:
             systems, own = _of_answers(path, columns, result.roles["answer"])
+            if self._of_systems:
+                named_by = dict.fromkeys(result.roles["answer"], self._options.answers[0])
+                systems = scores_by_pattern(named_by, self._of_systems, columns)
+                own |= {*systems_scored}
             found = {name: column for name, column in found.items() if column not in own}
             of_rows = [name for name in found if name.startswith(("score.", "reason."))]
             if of_rows:
@@ -481,6 +550,23 @@ class Csv:
                 findings.note(f"not taken, as it judges no single answer of its row: {left}")
 
         return found | chosen, systems
+
+    def _by_scores(self, scores: Sequence[str], columns: Columns) -> Mapping[str, _Chosen]:
+        """System → metric → column, where systems are in the names of scores. Raises BadOption if
+        only some of the columns that are named so are scores by their names.
+        """
+        if self._of_systems:
+            return scores_by_pattern({}, self._of_systems, columns)
+        if self._options.scored:
+            return {
+                column: {"score": column} for column in columns_like(self._options.scored, columns)
+            }
+        systems = systems_of_scores(scores)
+        taken = {column for metrics in systems.values() for column in metrics.values()}
+        grid = {column for of_field in grid_in(columns).values() for column in of_field}
+        if systems and not self._map and taken < grid:
+            raise BadOption("--map", "names of columns are put together of systems and fields")
+        return systems
 
 
 def _decided(
@@ -722,6 +808,13 @@ def _check_named(trials: Trials) -> None:
     """Raises BadOption if each question has as many rows, and nothing says what these are, or if
     no question has rows of two conditions, though another id has.
     """
+    copies = trials.copies
+    if copies is not None:
+        raise BadOption(
+            "--set unnamed",
+            f"{copies}, and nothing numbers them; say what they are:\n"
+            f"  --set unnamed=repetitions\n  --set unnamed=copies",
+        )
     if trials.apart is not None:
         raise BadOption("--map", trials.apart)
     if trials.alike:
@@ -774,6 +867,9 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         message = "holds conversations: `karat import chats` reads them"
         if names:
             message += f" with --set agent=NAME; {who_answers([*names])}"
+        lines = _proposed(path, rows, "", options)
+        if any("score." in line or "golden=" in line for line in lines):  # messages have neither
+            message = "\n  ".join([message, *lines])
         return BadDataset(str(path), [Fault(place="file", message=message)])
 
     first = rows.first_rows()
@@ -808,6 +904,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
             )
 
     lines = [message, *rows.notes]
+    lines += _proposed(path, rows, message, options)
     if error.option == "--map" and "(columns: " not in message:
         roles = " ".join(f"--map {target}=…" for target in (*TOLD, "condition", "score.NAME"))
         lines.append(
@@ -815,6 +912,39 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         )
 
     return BadOption(error.option, "\n  ".join(lines))
+
+
+def _proposed(path: Path, rows: Rows, message: str, options: Csv.Options) -> list[str]:
+    """What rows may be by how their values repeat: the options of each reading that works and that
+    the message does not have. Empty: the user has named columns, or rows are means.
+    """
+    first = [*islice(rows.rows, LOOKED_THROUGH)]
+    columns = columns_of(row for _, row in first)
+    if options.map or options.answers or not_of_answers(columns) is not None:
+        return []
+    part = msgspec.structs.replace(rows, rows=first, count=len(first))
+    lines = []
+    for pairs in proposals([row for _, row in first], columns):
+        further = _works(path, part, pairs)
+        line = f"  {told(pairs)}{further}"
+        if further is not None and line.strip() not in message:
+            lines.append(line)
+
+    header = [*columns]
+    if is_like_its_rows(header, columns):
+        lines = [f"  {told(pairs)} --set header=false" for pairs in by_place(len(header))]
+        return ["or, if the first line is a row as the others:", *lines]
+    return ["or, by how values repeat and differ:", *lines] if lines else []
+
+
+def _works(path: Path, rows: Rows, pairs: Pairs) -> str | None:
+    """What else has to be said so that rows are read with these columns; None: they cannot be."""
+    options = options_of(pairs)
+    asked = Csv(Csv.Options(**options)).asks(path, rows)
+    if asked != "--set unnamed":
+        return None if asked is None or asked.startswith("--map") else ""
+    again = Csv(Csv.Options(**options, unnamed="repetitions")).asks(path, rows)
+    return None if again is None or again.startswith("--map") else " --set unnamed=repetitions"
 
 
 def _can_be_read_as_chats(path: Path) -> bool:

@@ -70,6 +70,12 @@ def test_cost_and_time_of_a_recorded_answer_are_those_of_the_file(
     assert ask("replay", {"path": path}) == (Reply(text="yes", **reply),)
 
 
+def test_an_answer_that_is_an_error_of_a_service_is_a_fault(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": "Error code: 429 - {'error': 'quota'}"}])
+    with pytest.raises(AgentFault, match="Error code: 429"):
+        ask("replay", {"path": path})
+
+
 def test_rows_without_condition_serve_all_and_without_repetition_count_up(ask: Ask, tmp_path: Path) -> None:
     path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": "first"}, {"id": "0", "answer": "second"}])
     assert ask("replay", {"path": path}, condition="b", repetition=1)[0].text == "second"

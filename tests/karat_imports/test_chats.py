@@ -172,7 +172,8 @@ def test_a_session_of_a_coding_agent_is_a_conversation_of_what_its_user_asked(tm
         "What is here?": "One file.", "And there?": "Nothing.",
     }  # fmt: skip
     assert replies["What is here?"].tool_calls == (ToolCall(tool="Bash", input={"command": "ls"}, result="a.py"),)
-    assert set(questions.values()) == {"What is here?", "And there?", "Remove it."}
+    assert set(questions.values()) == {"What is here?", "And there?"}
+    assert "2 conversations; 1 end with what a user says: no answer is missing" in made.findings.notes
 
 
 def test_chats_that_are_mostly_empty_are_chats(tmp_path: Path) -> None:
@@ -541,7 +542,7 @@ def test_an_exported_group_has_the_messages_of_its_people_and_several_may_be_the
     with pytest.raises(OperatorError, match=r"4 messages of 3 people, .*: 'Ann' \(2\), 'Bob Lee' \(1\), '\+44 7400 1'"):
         imported("chats", tmp_path / "a", path)
     (made,) = import_results("chats", [path], tmp_path / "b", options={"agent": ["Bob Lee", "+44 7400 1"]})
-    assert [sample.turns[0].question for sample in made.run.samples()] == ["Where is\nnote: the key?", "Thanks"]
+    assert [sample.turns[0].question for sample in made.run.samples()] == ["Where is\nnote: the key?"]
     answers = {answer.condition: answer.text for answer in made.run.events_of(Answer)}
     assert answers == {"Bob Lee": "On the shelf", "+44 7400 1": "No: the drawer"}
 

@@ -247,3 +247,15 @@ def test_the_text_of_a_reply_is_found_in_what_a_model_returns(tmp_path: Path) ->
         json.dumps({"id": "r", "input": "The tallest hill?", "output": [{"type": "reasoning"}, said]}) + "\n"
     )
     assert texts(imported("chats", tmp_path / "runs", path)) == [("The tallest hill?", "Ben Nevis.")]
+
+
+def test_an_error_of_a_service_is_a_failure_and_the_last_words_of_a_user_are_none(tmp_path: Path) -> None:
+    error = "API Error: HTTPSConnectionPool(host='api', port=443): Max retries exceeded"
+    said = [("user", "Hi"), ("assistant", "Hello"), ("user", "And?"), ("assistant", error), ("user", "Thanks, bye")]
+    chats = [{"messages": [{"role": who, "content": text} for who, text in said]}]
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps(chats[0]) + "\n")
+    made = imported("chats", tmp_path / "runs", path)
+    assert texts(made) == [("Hi", "Hello")]
+    assert (made.counts["answers"], made.counts["failures"]) == (1, 1)
+    assert "1 conversation; 1 end with what a user says: no answer is missing" in made.findings.notes

@@ -175,3 +175,8 @@ def test_columns_that_are_called_as_questions_are_questions(tmp_path: Path) -> N
         tmp_path, f"{header}\ngpt,it is up,it is in,by the door,to the left\nllama,go up,go in,the door,the left\n"
     )
     assert (made.run.info.plan.samples, conditions(made)) == (4, ("gpt", "llama"))
+
+
+def test_an_answer_that_is_an_error_of_a_service_is_a_failure(tmp_path: Path) -> None:
+    made = read(tmp_path, table(ASKED, SAID).replace("It is upstairs 3\n", "Error: HTTP request timed out\n"))
+    assert (made.counts["answers"], made.counts["failures"]) == (11, 1)

@@ -20,6 +20,7 @@ from karat.documents.answers import condition_columns, error_in, is_status, stop
 from karat.documents.batches import Table
 from karat.documents.cells import Unread, as_text
 from karat.documents.columns import cell
+from karat.documents.doubts import is_error_of_service
 from karat.documents.names import with_role
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
@@ -274,6 +275,8 @@ class Replay:
             except Unread as unread:
                 raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
 
+            if is_error_of_service(text):
+                raise AgentFault("error", text)
             if text and _is_only_text(tuple(row)):
                 return Reply(text=text)
             ended = stop_reason(row)

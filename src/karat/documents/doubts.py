@@ -57,7 +57,7 @@ _CODE = re.compile(  # an id, a constant, a link or the name of a file
 )
 _ERROR_WORD = "(?:error|erreur|errore?|erro|fehler|fout|ошибка|lỗi|hata|błąd|오류|エラー|错误|錯誤)"
 _ERROR = re.compile(
-    rf"[\W_]*(?:(?:an |unknown )?{_ERROR_WORD}(?:\W*[:：\])]|\W*$| (?:occurred|processing|"
+    rf"[\W_]*(?:(?:an |unknown |api )?{_ERROR_WORD}(?:\W*[:：\])]|\W*$| (?:occurred|processing|"
     r"generating|during|calling|code|from|in|while|connecting|getting|fetching|contacting|"
     r"communicating|retrieving|loading|reading)\b)|\w+Error\W*(?:$|:)|exception\W*:|"
     r"(?:(?:request|hard) )?timed? ?out\b|traceback\b|http(?: error)? \d{3}|\w+_UNAVAILABLE|"
@@ -65,6 +65,15 @@ _ERROR = re.compile(
     r"|.{0,40}(?:\berror code: ?\d{3}\b|['\"]error['\"] ?: ?[{'\"])",
     re.IGNORECASE,
 )
+_OF_SERVICE = re.compile(
+    r"[\W_]*(?:HTTPS?ConnectionPool\(|(?:api error|error code: ?[45]\d\d)\b\W|"
+    rf"(?:(?!the|this)[\w.]+ ?)?{_ERROR_WORD}(?: \w+){{0,3}}\W*[:：\])](?=.{{0,300}}(?:"
+    r"HTTPS?ConnectionPool|max retries exceeded|error code: ?[45]\d\d|rate.?limit|quota|"
+    r"connection (?:refused|aborted|reset|error)|timed? ?out\b|internal server error|"
+    r"service unavailable|invalid api key)))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The beginning of what a service says in place of an answer, not of an answer about an error."""
 _NONE = frozenset({"nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"})
 _NULL = frozenset({"None", "null", "NULL"})
 _ASKING = re.compile(r"[^?]*\?.*", re.DOTALL)
@@ -87,6 +96,18 @@ _LABELLED = word_set(
     """intent intents label labels category class classification route routing tool agent type topic
     file source document doc page section slug status state behavior behaviour action"""
 )
+
+
+def is_error_of_service(text: str) -> bool:
+    """Whether a text in place of an answer is the error of a service that gave none.
+
+    >>> (
+    ...     is_error_of_service("API Error: Max retries exceeded"),
+    ...     is_error_of_service("Error: 3 is odd"),
+    ... )
+    (True, False)
+    """
+    return _OF_SERVICE.match(text) is not None
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

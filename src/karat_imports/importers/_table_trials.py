@@ -26,6 +26,7 @@ from karat.documents.batches import Batch, Table
 from karat.documents.candidates import FOUND_IN
 from karat.documents.cells import dialogue, only_text
 from karat.documents.columns import MISSING, NumberedRow, are_messages, cell, score_in, without
+from karat.documents.doubts import is_error_of_service
 from karat.documents.factors import Factor, factors_in, like_conditions, parting
 from karat.documents.names import SAID, is_measure, repeats, roles_of, word_set, words_of
 from karat.documents.results import numbered_runs
@@ -747,10 +748,15 @@ class Trials:
             if target in TEXTS or target.startswith("reason."):
                 texts[target] = batch.texts(column, _text)
 
-        texts["error"] = self._errors(batch)
+        errors = self._errors(batch)
+        for at, answer in enumerate(texts["answer"]):
+            if is_error_of_service(answer):
+                errors[at] = errors[at] or answer
+
+        texts["error"] = errors
         return texts
 
-    def _errors(self, batch: Batch) -> Sequence[str]:
+    def _errors(self, batch: Batch) -> list[str]:
         """What rows say went wrong; "": nothing."""
         column = self._columns.get("error")
         if column is None:

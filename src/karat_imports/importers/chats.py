@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
 from karat.documents.cells import parsed
-from karat.documents.chats import NAME, NO_TEXT, in_place_of_text, of_people, of_users, with_sides
+from karat.documents.chats import NAME, of_people, of_users, with_sides
 from karat.documents.columns import LOOKED_AT, cell, columns_of, is_empty, without
-from karat.documents.doubts import Seen, doubts
+from karat.documents.doubts import Seen, doubts, is_error_of_service
 from karat.documents.names import (
     NOT_SPEAKING,
     any_speaker_and_text,
@@ -30,7 +30,6 @@ from karat.documents.names import (
     side_of,
     speaker_and_text,
     with_role,
-    word_set,
     words_of,
 )
 from karat.documents.row_list import Rows
@@ -38,10 +37,16 @@ from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
 from karat.errors import BadDataset, BadOption, OperatorError
 from karat.formats import clean, count, excerpt, plural, some_of
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedTrial,
+)
 from karat.layouts import laid_out, speakers, unasked
-from karat.records import JsonObject, Reply
-from karat_imports.importers._chats import REPLIES, Message, messages, reply_beside, tool_calls
+from karat.records import JsonObject
+from karat_imports.importers._chats import REPLIES, reply_beside
 from karat_imports.importers._grouping import (
     OF_TIME,
     Grouping,
@@ -81,6 +86,7 @@ from karat_imports.importers._speaking import (
     with_reply_texts,
 )
 from karat_imports.importers._traces import named_after
+from karat_imports.importers._turns import Turn, of_each, turns_in, without_last_words
 
 __all__ = ["Chats"]
 
@@ -558,7 +564,7 @@ def _trials(
             for other in heard.speakers(said):
                 findings.left_out(f"message of '{other}', neither user nor agent", place)
 
-            turns, unheard = _turns(said if names is None else names.told(said))
+            turns, unheard = turns_in(said if names is None else names.told(said))
             if names is not None:
                 turns = _answered(turns, place, findings)
             for _ in range(unheard):
@@ -571,6 +577,7 @@ def _trials(
             heard.chats += 1
             heard.used += sum(turn.asked + len(turn.answer) for turn in turns)
             script = "\n".join(turn.question for turn in turns)
+            heard.last_words += without_last_words(turns)
             name, key = _name(log, row)
             name = name or sample_name(turns[0].question, digest([script]))
             by_model = ["model", *with_role(row, "model"), "agent_model"]
@@ -578,7 +585,7 @@ def _trials(
             if len(said) > len(_listed(row)):
                 used |= {*REPLIES}
             heard.unused |= {one: None for one in row if one not in used and not is_empty(row[one])}
-            for number, agent_name, turn in _of_each(turns, agents):
+            for number, agent_name, turn in of_each(turns, agents):
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
@@ -592,7 +599,10 @@ def _trials(
                 for _ in range(aside):
                     findings.left_out("reply that another follows: the last counts", place)
 
-                if reply is not None and reply.text:
+                failure = None
+                if reply is not None and is_error_of_service(reply.text):
+                    failure = ImportedFailure(cls="agent", kind="error", message=reply.text)
+                elif reply is not None and reply.text:
                     heard.exchange(turn.question, reply.text)
                     first_row.setdefault("question", understood.beginning(turn.question))
                     first_row.setdefault("answer", understood.beginning(reply.text))
@@ -602,6 +612,7 @@ def _trials(
                     question=turn.question,
                     condition=condition,
                     reply=reply,
+                    failure=failure,
                     started=utc(row.text("timestamp", *with_role(row, "started"))),
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS),
@@ -620,6 +631,7 @@ class _Heard(msgspec.Struct):
     exchanges: list[dict[str, str]] = []  # the first
     joined: int = 0  # messages, with the one before
     chats: int = 0
+    last_words: int = 0  # of users, of these
     reversed: int = 0  # of these
     messages: int = 0
     used: int = 0  # messages
@@ -667,7 +679,8 @@ class _Heard(msgspec.Struct):
             text = excerpt(self.first_answer or "", 40)
             yield f"all {count(self.answers)} answers are the same text ('{text}'): a placeholder?"
         if self.chats:
-            yield plural(self.chats, "conversation")
+            end = f"; {count(self.last_words)} end with what a user says: no answer is missing"
+            yield plural(self.chats, "conversation") + (end if self.last_words else "")
         if self.used < self.messages:
             left = f"{count(self.messages - self.used)} not (left out, or before what is asked)"
             yield f"{plural(self.messages, 'message')}: {count(self.used)} used, {left}"
@@ -734,7 +747,7 @@ def _named_agents(log: _Log) -> _Names | None:
     return None
 
 
-def _answered(turns: Sequence[_Turn], place: str, findings: Findings) -> list[_Turn]:
+def _answered(turns: Sequence[Turn], place: str, findings: Findings) -> list[Turn]:
     """The turns that some agent answers; of the others nobody knows whom they ask."""
     found = []
     for turn in turns:
@@ -856,124 +869,6 @@ def _with_usual_keys(item: JsonObject) -> JsonObject:
     if keys is None:
         return item
     return {**item, "role": item[keys[0]], "content": item[keys[1]]}
-
-
-class _Answering(msgspec.Struct, frozen=True):
-    """A message that follows a question."""
-
-    message: Message
-    mark: JsonObject  # what tells it from a reply that it replaces
-    speaker: str  # as the file names it
-
-
-class _Turn(msgspec.Struct):
-    """What the user said, and all that followed until the next time."""
-
-    question: str
-    asked_by: str = ""
-    answer: list[_Answering] = msgspec.field(default_factory=list)
-    model: str | None = None  # that the messages of the answer name
-    joined: int = 0  # messages that others follow, with these
-    asked: int = 1  # messages of the user
-
-    def reply(self, model: str | None) -> tuple[Reply | None, int]:
-        """What the assistant said after the last call of a tool, None: nothing; and how many
-        replies are left out: those before the call, or before one that is marked as a retry.
-        """
-        last: list[str] = []
-        working: list[str] = []  # said with a call
-        aside = 0
-        mark: JsonObject = {}
-        for part in self.answer:
-            message = part.message
-            is_work = len(message.calls) > len(message.results) or message.role == "tool"
-            if is_work or (message.results and not message.calls):
-                aside += len(last)
-                last = []
-            if message.role != "assistant" or not message.text:
-                continue
-            if is_work:
-                working = [message.text]  # said with a call that is yet to return
-                continue
-            if last and part.mark != mark:
-                aside += len(last)
-                last = []
-            mark = part.mark
-            last.append(message.text)
-
-        calls = tool_calls(part.message for part in self.answer)
-        if not last and not working and not calls:
-            return None, aside
-        self.joined += max(0, len(last) - 1)
-        return Reply(text="\n".join(last or working), tool_calls=calls, model=model), aside
-
-
-def _of_each(
-    turns: Sequence[_Turn], agents: Sequence[str]
-) -> Iterator[tuple[int, str | None, _Turn]]:
-    """The turns with their numbers, as each of several agents answers them, with the agent's name;
-    what none answers, each was asked.
-    """
-    for number, turn in enumerate(turns, start=1):
-        if len(agents) < 2:
-            yield number, None, turn
-            continue
-        parts: dict[str, list[_Answering]] = {}
-        speaker = agents[0]
-        for part in turn.answer:
-            if part.message.role == "assistant":
-                speaker = part.speaker
-            parts.setdefault(speaker, []).append(part)
-
-        joined = turn.joined
-        for name in parts or agents:
-            answer = parts.get(name, [])
-            yield number, name, msgspec.structs.replace(turn, answer=answer, joined=joined)
-            joined = 0
-
-
-_RETRIES = word_set("retry retries regenerated regeneration attempt variant version revision")
-"""Words of keys that tell a reply from the one that it replaces."""
-
-
-def _turns(said: Sequence[Mapping[str, object]]) -> tuple[list[_Turn], int]:
-    """The turns of a chat, and how many replies precede the first."""
-    turns: list[_Turn] = []
-    unheard = 0
-    for item in said:
-        for message in messages([item]):
-            text = message.text
-            if message.role == "user" and not message.results:
-                asked = text or in_place_of_text(item.get("content")) or NO_TEXT
-                _ask(turns, asked, str(item.get(NAME, "user")))
-            elif turns:
-                mark = {}
-                for key in item:
-                    if not _RETRIES.isdisjoint(words_of(key)):
-                        mark[key] = item[key]
-
-                speaker = str(item.get(NAME, message.role))
-                turns[-1].answer.append(_Answering(message, mark, speaker))
-                turns[-1].model = Json(item).text("model") or turns[-1].model
-            elif message.role == "assistant" and text:
-                unheard += 1
-
-    return [turn for turn in turns if turn.answer or turn.question != NO_TEXT], unheard
-
-
-def _ask(turns: list[_Turn], text: str, speaker: str) -> None:
-    """Adds a turn, or joins what the same user says in succession with the turn before."""
-    last = None
-    if turns:
-        last = turns[-1]
-
-    goes_on = last is not None and not last.answer and last.asked_by == speaker
-    if last is None or not goes_on or NO_TEXT in (text, last.question):
-        turns.append(_Turn(text, speaker))
-        return
-    last.question += f"\n{text}"
-    last.asked += 1
-    last.joined += 1
 
 
 def _name(log: _Log, row: Json) -> tuple[str | None, str | None]:

@@ -259,3 +259,22 @@ def test_an_error_of_a_service_is_a_failure_and_the_last_words_of_a_user_are_non
     assert texts(made) == [("Hi", "Hello")]
     assert (made.counts["answers"], made.counts["failures"]) == (1, 1)
     assert "1 conversation; 1 end with what a user says: no answer is missing" in made.findings.notes
+
+
+def test_a_column_of_lines_with_speakers_is_a_chat_whatever_its_name(tmp_path: Path) -> None:
+    talk = "Ann: Hi\nPA Agent: Hello\n\nAnn: My card?\nPA Agent: Is on the way."
+    rows = [{"n": n, "context": talk, "outcome": "done", "mood": "calm"} for n in range(3)]
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps(rows))
+    assert texts(imported("chats", tmp_path / "runs", path))[:2] == [("Hi", "Hello"), ("My card?", "Is on the way.")]
+
+
+def test_an_object_of_records_is_rows_whose_talk_asks_who_answers(tmp_path: Path) -> None:
+    talk = "\n".join(f"Ann: Where is room {n}?\nBob: It is upstairs, beside room {n + 1}." for n in range(3))
+    path = tmp_path / "talks.json"
+    path.write_text(json.dumps({f"talk_{n}": {"context": talk, "mood": "calm"} for n in range(3)}))
+    assert read_rows(path).rows[0][1] == {"id": "talk_0", "context": talk, "mood": "calm"}
+    with pytest.raises(BadOption, match=r"none of them an assistant by name: 'Ann' \(9\), 'Bob' \(9\)"):
+        imported("chats", tmp_path / "asked", path)
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Bob"})
+    assert made.counts["answers"] == 9

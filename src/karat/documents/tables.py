@@ -522,6 +522,9 @@ def _best_by_id(document: _Document) -> _Rows:
     return rows
 
 
+_UNLIKE = 20  # times as long as labels are texts beside them
+
+
 def _answers_by_id(document: _Document) -> _Rows:
     """The questions of an object that holds a text of each system for each question, by its id or
     its text: `{"q1": {"gpt": "…", "claude": "…"}}` or `{"gpt": {"q1": "…", "q2": "…"}, …}`.
@@ -536,9 +539,15 @@ def _answers_by_id(document: _Document) -> _Rows:
         if [*entry] != names or not are_texts(entry.values()):
             return []
 
+    sizes = []
+    for name in names:
+        sizes.append(1 + sum(len(entry[name]) for entry in entries))
+
     roles = roles_of(*names, *document)
     if roles & {"question", "golden", "answer"}:
         return []  # columns
+    if _name_questions([*document]) and max(sizes) > _UNLIKE * min(sizes):
+        return [{"id": key, **entry} for key, entry in document.items()]
     by_system = _name_questions(names) and not _name_questions([*document])
     if by_system:
         document = {name: {key: document[key][name] for key in document} for name in names}

@@ -62,6 +62,7 @@ __all__ = ["Talks"]
 
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _OF_TEXTS = 2  # columns of an object whose keys are ids and whose values are texts
+_FEWEST_TURNS = 4  # of a text in a column that names call something else
 _FOLLOWS = ("followup", "nextturn")  # beginnings of names of what a user asks later
 _MOST_LEVELS = 3  # of lists of questions in lists
 
@@ -88,19 +89,7 @@ class Talks:
         """Who speaks in conversations in which no name tells the assistant, with the number of
         their messages; none: there are no such conversations.
         """
-        names: Counter[str] = Counter()
-        several = False
-        for _, row in _gathered(rows, (), ANYONE, False).rows:
-            said = row.get(MESSAGES)
-            several = several or (isinstance(said, list) and are_of_speakers(said))
-            for message in said if isinstance(said, list) else ():
-                keys = any_speaker_and_text(message)
-                if keys is not None and message[keys[0]] not in NOT_SPEAKING:
-                    names[str(message[keys[0]])] += 1
-
-        if several:
-            return dict(names)
-        return {}
+        return _speakers(rows, whole=True)
 
     def unasked(self, rows: Rows) -> Unasked | None:
         """That rows are messages of people, without an assistant; of a text, also that it is no
@@ -126,7 +115,7 @@ class Talks:
         roles = with_role(columns, "question", "golden", "answer")
         if roles and not (of_text or of_people_alone):
             return None
-        names = self.speakers(rows)
+        names = _speakers(rows, whole=False)
         beside = roles_of(*columns) & {"question", "golden", "answer"}  # also weakly
         by_turns = {*names} <= {*BY_TURNS}
         only_people = not by_turns and not any(map(side_of, names))
@@ -139,6 +128,25 @@ class Talks:
             return None
         said = f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
         return Unasked(said)
+
+
+def _speakers(rows: Rows, *, whole: bool) -> dict[str, int]:
+    """Who speaks, where no name tells the assistant. `whole`: also in a column that names call
+    something else.
+    """
+    names: Counter[str] = Counter()
+    several = False
+    for _, row in _gathered(rows, (), ANYONE, whole).rows:
+        said = row.get(MESSAGES)
+        several = several or (isinstance(said, list) and are_of_speakers(said))
+        for message in said if isinstance(said, list) else ():
+            keys = any_speaker_and_text(message)
+            if keys is not None and message[keys[0]] not in NOT_SPEAKING:
+                names[str(message[keys[0]])] += 1
+
+    if several:
+        return dict(names)
+    return {}
 
 
 def _asked_in_turn(path: str, column: Column) -> bool:
@@ -255,6 +263,18 @@ def _alike(rows: Rows, path: str) -> Rows:
     return with_rows(rows, changed, f"'{path}': conversations")
 
 
+def _are_spoken(texts: Sequence[object]) -> bool:
+    """Whether most texts are turns whose lines begin with their speakers, whatever their column is
+    called.
+    """
+    spoken = 0
+    for text in texts:
+        if isinstance(text, str):
+            spoken += sum(map(len, conversations(text, ANYONE))) >= _FEWEST_TURNS
+
+    return 2 * spoken > len(texts)
+
+
 def _in_cells(
     rows: Rows,
     columns: Columns,
@@ -262,14 +282,15 @@ def _in_cells(
     whole: bool,
 ) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
-        known = {"golden", "context"} & roles_of(path)
-        if known and columns[path].is_text and len(columns) > _OF_TEXTS:
-            continue
         values = [row.get(path) for row in rows.first_rows()]
         filled = [value for value in values if not is_empty(value)]
         if 2 * len(filled) <= len(values):
             continue
         filled = filled[:_LOOKED_AT]
+        known = {"golden", "context"} & roles_of(path)
+        called_so = known and columns[path].is_text and len(columns) > _OF_TEXTS
+        if called_so and not (whole and _are_spoken(filled)):
+            continue
         read = partial(messages_under, path=path, agent=agent, whole=whole)
         if 2 * sum(1 for value in filled if read(value)) > len(filled):
             chats = []

@@ -173,7 +173,7 @@ def test_a_session_of_a_coding_agent_is_a_conversation_of_what_its_user_asked(tm
     }  # fmt: skip
     assert replies["What is here?"].tool_calls == (ToolCall(tool="Bash", input={"command": "ls"}, result="a.py"),)
     assert set(questions.values()) == {"What is here?", "And there?"}
-    assert "2 conversations; 1 end with what a user says: no answer is missing" in made.findings.notes
+    assert "2 conversations; 1 end with last words of a user, no question: no failure" in made.findings.notes
 
 
 def test_chats_that_are_mostly_empty_are_chats(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_an_error_of_a_service_is_a_failure_and_the_last_words_of_a_user_are_non
     made = imported("chats", tmp_path / "runs", path)
     assert texts(made) == [("Hi", "Hello")]
     assert (made.counts["answers"], made.counts["failures"]) == (1, 1)
-    assert "1 conversation; 1 end with what a user says: no answer is missing" in made.findings.notes
+    assert "1 conversation; 1 end with last words of a user, no question: no failure" in made.findings.notes
 
 
 def test_a_column_of_lines_with_speakers_is_a_chat_whatever_its_name(tmp_path: Path) -> None:
@@ -278,3 +278,16 @@ def test_an_object_of_records_is_rows_whose_talk_asks_who_answers(tmp_path: Path
         imported("chats", tmp_path / "asked", path)
     (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Bob"})
     assert made.counts["answers"] == 9
+
+
+def test_of_a_log_the_lines_are_read_in_which_somebody_speaks(tmp_path: Path) -> None:
+    said = ["Saved a.wav", "Clinic said: Who is it?", "POST /voice", "Patient reply: Alex.", "Clinic said: Hi Alex."]
+    path = tmp_path / "server.txt"
+    path.write_text("".join(f"2026-02-17T04:35:3{at}.000Z [inf]  {line}\n" for at, line in enumerate(said)))
+    with pytest.raises(BadOption, match=r"none of them an assistant by name: 'Clinic' \(2\), 'Patient' \(1\)"):
+        imported("chats", tmp_path / "asked", path)
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Clinic"})
+    assert texts(made) == [("Alex.", "Hi Alex.")]
+    path.write_text("".join(f"2026-02-17T04:35:3{at}Z [{['inf', 'err'][at % 2]}] Saved\n" for at in range(9)))
+    with pytest.raises(BadDataset, match="its lines have no speakers"):
+        imported("chats", tmp_path / "none", path)

@@ -60,7 +60,10 @@ _TABBED = re.compile(
     r"^\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]?\t([^\t\n]{1,40})\t", re.MULTILINE | re.IGNORECASE
 )
 """A time, who speaks and what, with tabs between them."""
-_LEVEL = r"\[?\b(?:INFO|DEBUG|WARN|WARNING|ERROR)\b\]?[ \t]*[|:-]?[ \t]*"
+_LEVEL = (
+    r"\[?\b(?:(?:INFO|DEBUG|WARN|WARNING|ERROR|CRITICAL)\b|(?i:inf|err|wrn|dbg|stdout|stderr)(?=\]))"
+    r"\]?[ \t]*[|:-]?[ \t]*"
+)
 _LOGGED = re.compile(
     rf"^[ \t]*(?P<before>{_LEVEL})?\[?\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?"
     rf"(?:Z|[+-]\d\d:?\d\d)?\]?[ \t]*[|:-]?[ \t]*(?P<after>{_LEVEL})?"
@@ -68,6 +71,12 @@ _LOGGED = re.compile(
     re.MULTILINE,
 )
 """The beginning of a line of a log, and who speaks if a bar follows."""
+_SPOKEN = re.compile(
+    r"\W*(\w[\w -]{0,30}?) (?:said|says|asks?|asked|answers|answered|repl(?:y|ies|ied)|responds|"
+    r"responded|response): *(\S.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What a line of a log says of one who speaks."""
 _FEWEST_AFTER_HEAD = 5  # messages, with the head
 _AGAIN = 3  # times that a speaker speaks, where others may be no speakers
 _MOST = 0.8  # of the marks in a text are then those of speakers
@@ -112,6 +121,25 @@ def under_headers(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def said_in_log(text: str) -> str:
+    """What people say in a log, a line each after its speaker; "": it is none, or less than two
+    speak in it.
+    """
+    begins = [*_LOGGED.finditer(text)]
+    if not begins or begins[0].start() or not any(begins[0].groups()):
+        return ""
+    ends = [line.start() for line in begins[1:]]
+    spoken = []
+    for line, end in zip(begins, [*ends, len(text)], strict=True):
+        said = _SPOKEN.fullmatch(text[line.end() : end].strip())
+        if said is not None:
+            spoken.append((said[1], said[2]))
+
+    if len({who for who, _ in spoken}) < 2:
+        return ""
+    return "\n".join(f"{who}: {what}" for who, what in spoken)
+
+
 def marked(text: str, agent: Sequence[str] | None) -> list[Message]:
     """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`, or as
     models are prompted: `### Instruction:`, `<|im_start|>user`, `[INST]`.
@@ -133,6 +161,7 @@ def conversations(text: str, agent: Sequence[str] | None) -> list[list[Message]]
     exported = _exported(text)
     if exported:
         return _with_roles([exported], agent)
+    text = said_in_log(text) or text
     logged = _LOGGED.match(text)
     if logged is not None and any(logged.groups()):
         text = _LOGGED.sub(lambda line: f"{line['who'] or ''}:".removeprefix(":"), text)

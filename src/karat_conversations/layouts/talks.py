@@ -56,7 +56,7 @@ from karat_conversations.layouts._phrases import phrases_apart
 from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES, asks, with_rows
 from karat_conversations.layouts._shaped import in_shaped_lists
-from karat_conversations.layouts._texts import ANYONE, conversations, under_headers
+from karat_conversations.layouts._texts import ANYONE, conversations, said_in_log, under_headers
 
 __all__ = ["Talks"]
 
@@ -327,6 +327,8 @@ def _in_cells(
             if agent and not any(has_both_sides(row[MESSAGES]) for _, row in chats):
                 continue
             note = f"'{path}': conversations"
+            if isinstance(filled[0], str) and said_in_log(filled[0]):
+                note += " of a log, of which only the lines are read in which somebody speaks"
             if len(chats) > rows.count:
                 note += f", parted by {'lines with their names' if parts else 'empty lines'}"
             if beside:

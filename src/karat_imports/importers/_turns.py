@@ -129,11 +129,15 @@ def _ask(turns: list[Turn], text: str, speaker: str) -> None:
     last.joined += 1
 
 
+_ASKS = frozenset("?？؟")
+
+
 def without_last_words(turns: list[Turn]) -> bool:
-    """Takes what a user says at the end of a chat that nobody answers, if others are answered, such
-    as thanks; whether there was any.
+    """Takes what a user says at the end of a chat that nobody answers and that asks nothing, if
+    others are answered, such as thanks; whether there was any.
     """
     ends_so = any(turn.answer for turn in turns) and not turns[-1].answer
+    ends_so = ends_so and _ASKS.isdisjoint(turns[-1].question)
     if ends_so:
         turns.pop()
     return ends_so

@@ -679,8 +679,13 @@ class _Heard(msgspec.Struct):
             text = excerpt(self.first_answer or "", 40)
             yield f"all {count(self.answers)} answers are the same text ('{text}'): a placeholder?"
         if self.chats:
-            end = f"; {count(self.last_words)} end with what a user says: no answer is missing"
-            yield plural(self.chats, "conversation") + (end if self.last_words else "")
+            said = plural(self.chats, "conversation")
+            if self.last_words:
+                said += f"; {count(self.last_words)} end with last words of a user, no question"
+                said += ": no failure"
+            if self.chats > 1 and 2 * self.last_words > self.chats:
+                said += "; if an agent has yet to answer these, see `karat check FILE`"
+            yield said
         if self.used < self.messages:
             left = f"{count(self.messages - self.used)} not (left out, or before what is asked)"
             yield f"{plural(self.messages, 'message')}: {count(self.used)} used, {left}"

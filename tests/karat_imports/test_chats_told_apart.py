@@ -281,13 +281,33 @@ def test_an_object_of_records_is_rows_whose_talk_asks_who_answers(tmp_path: Path
 
 
 def test_of_a_log_the_lines_are_read_in_which_somebody_speaks(tmp_path: Path) -> None:
-    said = ["Saved a.wav", "Clinic said: Who is it?", "POST /voice", "Patient reply: Alex.", "Clinic said: Hi Alex."]
+    said = [
+        "Saved a.wav",
+        "Clinic said: Who is it?",
+        "POST /voice",
+        "Patient reply: Alex.",
+        "Clinic said: Hi.",
+        "Patient reply: Bye",
+    ]
     path = tmp_path / "server.txt"
     path.write_text("".join(f"2026-02-17T04:35:3{at}.000Z [inf]  {line}\n" for at, line in enumerate(said)))
-    with pytest.raises(BadOption, match=r"none of them an assistant by name: 'Clinic' \(2\), 'Patient' \(1\)"):
+    with pytest.raises(BadOption, match=r"none of them an assistant by name: 'Clinic' \(2\), 'Patient' \(2\)"):
         imported("chats", tmp_path / "asked", path)
     (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Clinic"})
-    assert texts(made) == [("Alex.", "Hi Alex.")]
+    assert texts(made) == [("Alex.", "Hi.")]
     path.write_text("".join(f"2026-02-17T04:35:3{at}Z [{['inf', 'err'][at % 2]}] Saved\n" for at in range(9)))
     with pytest.raises(BadDataset, match="its lines have no speakers"):
         imported("chats", tmp_path / "none", path)
+
+
+def test_dated_exchanges_that_nothing_tells_apart_may_follow_each_other(tmp_path: Path) -> None:
+    rows = [{"question": "Hi", "answer": "Hello", "when": 1}, {"question": "And?", "answer": "Why?", "when": 2}]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(rows))
+    assert len(texts(imported("chats", tmp_path / "runs", path))) == 2
+    dated = [{**row, "timestamp ": f"08:0{row['when']}:11 09/04/2025"} for row in rows]
+    path.write_text(json.dumps(dated))
+    with pytest.raises(BadOption, match=r"one conversation is not certain.*\n.*=row .*\n.*--set conversation=all"):
+        imported("chats", tmp_path / "asked", path)
+    (made,) = import_results("chats", [path], tmp_path / "all", options={"conversation": "all"})
+    assert [sample.metadata["turn"] for sample in made.run.samples()] == [1, 2]

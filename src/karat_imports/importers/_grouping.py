@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -55,6 +56,9 @@ def ways_listed(ways: Iterable[str]) -> str:
         lines.append(f"\n  {number}) {way}")
 
     return "".join(lines)
+
+
+_TIME_PARTS = re.compile(r"\d+[-:/.]\d+")
 
 
 class Grouping(msgspec.Struct, frozen=True):
@@ -292,14 +296,17 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     """The ways in which the rows of a log may be conversations, to choose from; none: there is one
     that is certain. `lay` makes conversations of rows.
     """
-    if rows.count < _FEWEST:
-        return []
     keys = keys_of(rows)
+    dated = _are_dated(rows, keys)
+    if rows.count < _FEWEST and not dated:
+        return []
     named = with_role(keys, "conversation")[:1]
     if named and not _long_pauses(rows, named[0]):
         return []
     apart = _chats(rows, Grouping((ROW,)), lay, path)
     exchanges = 2 * sum(map(has_both_sides, apart)) > len(apart)
+    if rows.count < _FEWEST and not exchanges:
+        return []
     by_columns = [Grouping((key,)) for key in named]
     by_columns += _by_columns(rows, keys, blocks=not exchanges)
     parted = [Grouping(by.columns, _PAUSE) for by in by_columns]
@@ -317,17 +324,32 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
             found.setdefault(sizes, (by, f"{by.options()}  # {said}"))
 
     each_may_be_one = any(by.columns == (ROW,) for by, _ in found.values())
-    by_names = []
-    for by, _ in found.values():
-        if by.columns not in ((), (ROW,)):
-            by_names.append(by)
-
-    if not found or (each_may_be_one and not by_names):
+    by_names = [by for by, _ in found.values() if by.columns not in ((), (ROW,))]
+    # a pause between all rows says that none follows another
+    dated = dated and len(_chats(rows, Grouping((), _PAUSE), lay, path)) < rows.count
+    if not found or (each_may_be_one and not (by_names or dated)):
         return []
     ways = [way for _, way in found.values()][:SHOWN]
     if not named:
         ways.append(f"{Grouping((ALL,)).options()}  # one conversation")
     return ways
+
+
+def _are_dated(rows: Rows, keys: Collection[str]) -> bool:
+    """Whether a column says when most rows were written, in whatever form, so that they may follow
+    each other; and none that several models or settings were compared.
+    """
+    if with_role(keys, "model", "condition"):
+        return False
+    for key in keys:
+        written = 0
+        for _, row in rows.rows:
+            written += len(_TIME_PARTS.findall(str(row.get(key)))) > 1
+
+        if not OF_TIME.isdisjoint(words_of(key)) and 2 * written > rows.count:
+            return True
+
+    return False
 
 
 def choices_of_chats(rows: Rows) -> list[str]:

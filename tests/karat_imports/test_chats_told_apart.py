@@ -311,3 +311,15 @@ def test_dated_exchanges_that_nothing_tells_apart_may_follow_each_other(tmp_path
         imported("chats", tmp_path / "asked", path)
     (made,) = import_results("chats", [path], tmp_path / "all", options={"conversation": "all"})
     assert [sample.metadata["turn"] for sample in made.run.samples()] == [1, 2]
+
+
+def test_dialogue_acts_are_no_messages(tmp_path: Path) -> None:
+    turns = [
+        {"intent": "request", "slots": ["cost"], "speaker": "user"},
+        {"intent": "inform", "slots": [], "speaker": "agent"},
+    ]
+    turns[1]["inform"] = {"cost": "no match"}
+    path = tmp_path / "acts.json"
+    path.write_text(json.dumps([turns * 3, turns[:1] * 9]))
+    with pytest.raises(BadDataset, match=r"holds who speaks \('speaker'\), but not what is said"):
+        imported("chats", tmp_path / "runs", path)

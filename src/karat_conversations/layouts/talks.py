@@ -62,6 +62,7 @@ __all__ = ["Talks"]
 
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _OF_TEXTS = 2  # columns of an object whose keys are ids and whose values are texts
+_FEW_WORDS = 5  # times as many rows as have them
 _FEWEST_TURNS = 4  # of a text in a column that names call something else
 _FOLLOWS = ("followup", "nextturn")  # beginnings of names of what a user asks later
 _MOST_LEVELS = 3  # of lists of questions in lists
@@ -109,6 +110,12 @@ class Talks:
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
             return Unasked(said, asked)
 
+        acting = _without_words(columns)
+        if acting is not None:
+            return Unasked(
+                f"holds who speaks ('{acting}'), but not what is said: turns of labels, such as "
+                "dialogue acts, and no texts of messages"
+            )
         of_text = [*columns] == ["transcript"]
         of_people_alone = [*columns] == [MESSAGES] and not columns[MESSAGES].messages
         speaker, text = speaker_and_text_columns(columns)
@@ -128,6 +135,33 @@ class Talks:
             return None
         said = f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
         return Unasked(said)
+
+
+def _without_words(columns: Mapping[str, Column]) -> str | None:
+    """The column that says which side a row is of, where no other holds words in a fair share of
+    the rows; None: there is none such.
+    """
+    speaker = None
+    for path, column in columns.items():
+        sides = {side_of(value) for value in column.values}
+        if sides == {"user", "assistant"} and column.filled == column.rows:
+            speaker = path
+        elif column.messages:
+            return None
+        elif _FEW_WORDS * column.filled >= column.rows:
+            texts = [*column.values]
+            if isinstance(column.example, list):
+                texts += [str(value) for part in column.example for value in _leaves(part)]
+            if any(" " in text or not text.isascii() for text in texts):
+                return None
+
+    return speaker
+
+
+def _leaves(part: object) -> Sequence[object]:
+    if isinstance(part, Mapping):
+        return [*part.values()]
+    return [part]
 
 
 def _speakers(rows: Rows, *, whole: bool) -> dict[str, int]:

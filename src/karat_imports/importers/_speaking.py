@@ -639,20 +639,27 @@ def _texts_of(rows: Rows, columns: Columns, speaker: str, sides: Mapping[str, st
     named = {*with_role(columns, "conversation", "id", "started"), speaker}
     best: dict[str, str] = {}
     filled: dict[str, Counter[str]] = {"user": Counter(), "assistant": Counter()}
+    worded = Counter[str]()  # rows by column
+    of_sides = 0
     for _, row in rows.rows:
         side = sides.get(str(cell(row, speaker)))
+        of_sides += side is not None
         for path in columns if side else ():
             value = cell(row, path)
             if OF_TIME & {*words_of(path)}:
                 continue
             if side and path not in named and isinstance(value, str) and " " in value.strip():
                 filled[side][path] += len(value)
+                worded[path] += 1
 
     for side, counts in filled.items():
         for path, _ in counts.most_common(1):
             best[side] = path
 
-    return [*dict.fromkeys(best.values())]
+    found = [*dict.fromkeys(best.values())]
+    if _RARE * sum(worded[path] for path in found) < of_sides:
+        return []  # words among labels
+    return found
 
 
 def _asked(columns: Columns, agents: Sequence[str]) -> list[str]:

@@ -316,10 +316,10 @@ def test_dated_exchanges_that_nothing_tells_apart_may_follow_each_other(tmp_path
 def test_dialogue_acts_are_no_messages(tmp_path: Path) -> None:
     turns = [
         {"intent": "request", "slots": ["cost"], "speaker": "user"},
-        {"intent": "inform", "slots": [], "speaker": "agent"},
+        {"intent": "ok", "slots": [], "speaker": "agent"},
     ]
-    turns[1]["inform"] = {"cost": "no match"}
+    last = {"intent": "inform", "inform": {"cost": "no match"}, "speaker": "agent"}
     path = tmp_path / "acts.json"
-    path.write_text(json.dumps([turns * 3, turns[:1] * 9]))
+    path.write_text(json.dumps([turns * 3, [*turns * 4, last]]))
     with pytest.raises(BadDataset, match=r"holds who speaks \('speaker'\), but not what is said"):
         imported("chats", tmp_path / "runs", path)

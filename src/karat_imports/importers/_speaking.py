@@ -556,6 +556,7 @@ def _of_columns(rows: Rows, columns: Columns) -> Iterator[tuple[Speaking, str]]:
 def _with_speakers(
     rows: Rows, columns: Columns, worded: Sequence[str]
 ) -> Iterator[tuple[Speaking, str]]:
+    in_most = [name for name in worded if _RARE * columns[name].filled >= columns[name].rows]
     for speaker in columns:
         names = Counter[str]()
         for _, row in rows.rows:
@@ -573,7 +574,7 @@ def _with_speakers(
                 continue  # directions of calls that rows describe, not of messages
             ways = [tuple(texts)]
             if not texts:
-                ways = [(name,) for name in worded[:3]]
+                ways = [(name,) for name in in_most[:3]]
             for text in ways:
                 yield Speaking(text, speaker), "a row: a message"
 
@@ -589,7 +590,7 @@ def _with_speakers(
                 who = value
 
         said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
-        for name in worded[:3]:
+        for name in in_most[:3]:
             yield Speaking((name,), speaker, (who,)), said
 
 

@@ -323,3 +323,25 @@ def test_dialogue_acts_are_no_messages(tmp_path: Path) -> None:
     path.write_text(json.dumps([turns * 3, [*turns * 4, last]]))
     with pytest.raises(BadDataset, match=r"holds who speaks \('speaker'\), but not what is said"):
         imported("chats", tmp_path / "runs", path)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "way"),
+    [
+        ("nr,wer,inhalt", "r{group},{turn},Das ist der Satz {n}", "--set speaker=wer --set text=inhalt --set agent=KO"),
+        ("nr,links,rechts", "r{group},Das ist {n},Es ist ja {n}", "--set text=links --set agent=rechts"),
+    ],
+)
+def test_columns_are_offered_by_their_structure_and_the_offer_works(
+    tmp_path: Path, header: str, row: str, way: str
+) -> None:
+    lines = [row.format(group=n // 4, turn=("KU", "KO")[n % 2], n=n) for n in range(12)]
+    path = tmp_path / "talk.csv"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    with pytest.raises(BadOption, match=rf"1\) {way}"):
+        imported("chats", tmp_path / "asked", path)
+    options = dict(word.split("=") for word in way.split() if "=" in word)
+    with pytest.raises(BadOption, match="--set conversation=nr  # 3 conversations"):
+        [*import_results("chats", [path], tmp_path / "asked", options=options)]
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={**options, "conversation": "nr"})
+    assert len({sample.metadata["conversation"] for sample in made.run.samples()}) == 3

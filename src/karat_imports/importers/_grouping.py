@@ -421,7 +421,8 @@ def _by_columns(rows: Rows, keys: Mapping[str, None], *, blocks: bool) -> Iterat
         if "turn" in roles_of(key):
             continue
         may_name = words[-1:] == ("id",) or not _NAMING.isdisjoint(words)
-        may_name = may_name or (blocks and not roles_of(key) and _in_blocks(rows, key))
+        stands = not roles_of(key) and _in_blocks(rows, key)
+        may_name = may_name or (stands and (blocks or _are_numbered(rows, key)))
         if may_name and _is_shared(rows, key):
             yield Grouping((key,))
             if days:
@@ -442,6 +443,11 @@ def _in_blocks(rows: Rows, key: str) -> bool:
     values = [str(row.get(key)) for _, row in rows.rows]
     blocks = 1 + sum(first != second for first, second in pairwise(values))
     return blocks == len({*values}) and blocks >= _FEWEST_BLOCKS
+
+
+def _are_numbered(rows: Rows, key: str) -> bool:
+    """Whether each value of a column holds a digit, as ids do and categories do not."""
+    return all(any(map(str.isdecimal, str(row.get(key)))) for _, row in rows.rows)
 
 
 def _is_shared(rows: Rows, key: str) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,8 @@ from karat_imports.importers._grouping import (
 from karat_imports.importers._reading import Json
 
 _ENTRY = "[]."
+_FEW_SPEAKERS = 6  # values of a column that nothing but its rows shows to be who speaks
+_IN_TURN = 0.7  # of its rows are then followed by another's
 _FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
 _MOST_SPEAKERS = 12
 _MOST_NAMED = 30  # columns
@@ -532,6 +535,37 @@ def asked_and_answered(columns: Columns, path: Path) -> Reading | None:
     return None
 
 
+def by_structure(rows: Rows) -> Iterator[tuple[Speaking, str]]:
+    """The ways in which columns may be messages, or what is asked and answered, whatever they are
+    called: one of few values that change from row to row beside texts, or two columns of texts.
+    """
+    columns = rows.seen_columns()
+    texts = []
+    for name in _worded(columns):
+        filled = columns[name].filled
+        varied = len(columns[name].values) > min(_FEW_SPEAKERS, filled / 2)
+        if varied and 2 * filled > columns[name].rows:
+            texts.append(name)
+
+    for speaker in columns:
+        values = [
+            str(cell(row, speaker)) for _, row in rows.rows if not is_empty(cell(row, speaker))
+        ]
+        names = Counter(values)
+        changes = sum(first != second for first, second in pairwise(values))
+        few = 1 < len(names) <= _FEW_SPEAKERS and 2 * len(names) <= len(values)
+        if few and speaker not in texts and changes > _IN_TURN * (len(values) - 1):
+            (*_, who) = names
+            said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
+            for text in texts[:_FEW_TEXTS]:
+                yield Speaking((text,), speaker, (who,)), said
+
+    if len(texts) == 2:
+        before, answer = texts
+        said = f"a row: what was asked ('{before}') and answered ('{answer}')"
+        yield Speaking((before,), None, (answer,)), said
+
+
 def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     """The ways in which columns may be messages, or what is asked and answered, with a comment."""
     columns = rows.seen_columns()
@@ -770,10 +804,19 @@ _FORM = (
 def question(rows: Rows, why: str) -> str:
     """The ways to say what the columns are, with all columns."""
     ways: dict[str, str] = {}
+    columns = columns_of(row for _, row in rows.rows)
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
 
     columns = rows.seen_columns()
+    apart = [rows]
+    for path, column in columns.items():
+        if isinstance(column.example, list):
+            apart.append(entries_apart(rows, path))
+
+    for speaking, comment in chain.from_iterable(map(by_structure, [] if ways else apart)):
+        ways.setdefault(speaking.options(), comment)
+
     offered = []
     for options, comment in [*ways.items()][:SHOWN]:
         offered.append(f"{options}  # {comment}")

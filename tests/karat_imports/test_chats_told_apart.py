@@ -345,3 +345,18 @@ def test_columns_are_offered_by_their_structure_and_the_offer_works(
         [*import_results("chats", [path], tmp_path / "asked", options=options)]
     (made,) = import_results("chats", [path], tmp_path / "runs", options={**options, "conversation": "nr"})
     assert len({sample.metadata["conversation"] for sample in made.run.samples()}) == 3
+
+
+def test_lists_of_texts_are_offered_by_turns_and_pairs_by_their_names(tmp_path: Path) -> None:
+    said = [f"Das ist der Satz {n}." for n in range(4)]
+    path = tmp_path / "lists.json"
+    path.write_text(json.dumps([{"nr": n, "xyz": said} for n in range(3)]))
+    with pytest.raises(BadOption, match=r"1\) --set 'agent=speaker 2'  # 'xyz': two speak by turns"):
+        imported("chats", tmp_path / "asked", path)
+    (made,) = import_results("chats", [path], tmp_path / "turns", options={"agent": "speaker 2"})
+    assert texts(made)[:2] == [(said[0], said[1]), (said[2], said[3])]
+    path.write_text(
+        json.dumps([{"nr": n, "xyz": [["KM"[at % 2], text] for at, text in enumerate(said)]} for n in range(3)])
+    )
+    with pytest.raises(BadOption, match=r"none of them an assistant by name: 'K' \(6\), 'M' \(6\)"):
+        imported("chats", tmp_path / "pairs", path)

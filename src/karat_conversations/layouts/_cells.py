@@ -68,7 +68,7 @@ def messages_under(
         return said
     if all(isinstance(part, dict) and {*part} >= {"text", "metadata"} for part in listed):
         listed = [part["text"] for part in listed]  # MultiWOZ: a text a turn
-    elif not is_of_turns(path):
+    elif not is_of_turns(path) and not (agent and {*agent} <= {*BY_TURNS}):
         return []
 
     if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
@@ -137,6 +137,8 @@ def messages_in(value: object, *, agent: Sequence[str] | None = None) -> list[Me
         return []
     if are_messages(value):
         return written(value, agent)
+    if _are_named_texts(value):
+        value = [{"speaker": who, "text": text} for who, text in value]
     if are_of_speakers(value):
         said = written(value, agent)
         if agent is not None or has_both_sides(said):
@@ -153,6 +155,28 @@ def messages_in(value: object, *, agent: Sequence[str] | None = None) -> list[Me
     if has_both_sides(read):
         return read
     return []
+
+
+def _are_named_texts(value: Sequence[object]) -> bool:
+    """Whether a list holds pairs of one of a few who speak again, whatever they are called, and
+    what they say.
+    """
+    names = []
+    worded = 0
+    for part in value:
+        if not isinstance(part, list) or len(part) != 2 or not all(map(_is_text, part)):
+            return False
+        who, text = part
+        names.append(who)
+        worded += " " in text.strip() or not text.isascii()
+
+    few = 1 < len({*names}) <= FEW_SPEAKERS and 2 * len({*names}) <= len(names)
+    unknown = all(name.strip().lower() not in SPEAKING for name in names)
+    return few and unknown and 2 * worded > len(names)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def written(value: Sequence[Any], agent: Sequence[str] | None = None) -> list[Message]:

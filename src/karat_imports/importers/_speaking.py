@@ -13,9 +13,10 @@ import msgspec
 
 from karat.documents.candidates import SHOWN
 from karat.documents.cells import parsed
-from karat.documents.chats import NAME, Message
+from karat.documents.chats import BY_TURNS, NAME, Message
 from karat.documents.columns import (
     NO_NAME,
+    Column,
     Columns,
     NumberedRow,
     Row,
@@ -814,6 +815,10 @@ def question(rows: Rows, why: str) -> str:
         if isinstance(column.example, list):
             apart.append(entries_apart(rows, path))
 
+    by_turns = [path for path, column in columns.items() if _holds_turns(column)]
+    if not ways and len(by_turns) == 1:
+        said = f"'{by_turns[0]}': two speak by turns, the first is {BY_TURNS[0]}"
+        ways[setting("agent", BY_TURNS[1:])] = said
     for speaking, comment in chain.from_iterable(map(by_structure, [] if ways else apart)):
         ways.setdefault(speaking.options(), comment)
 
@@ -827,6 +832,15 @@ def question(rows: Rows, why: str) -> str:
         return f"{why}; {_columns(columns)}; {_FORM}"
     roles = "speaker=, text=, agent=, conversation= and pause= may name any of these columns"
     return f"{why}; {ADD}:{ways_listed(offered)}\n  {_columns(columns)}; {roles}"
+
+
+def _holds_turns(column: Column) -> bool:
+    """Whether most cells of a column are lists, as its first is one of several texts in words."""
+    listed = column.example
+    if not isinstance(listed, list) or "." in column.path or len(listed) <= _FEW_TEXTS:
+        return False
+    worded = [text for text in listed if isinstance(text, str) and " " in text.strip()]
+    return 2 * column.lists > column.rows and len(worded) == len(listed)
 
 
 def _columns(columns: Columns) -> str:

@@ -53,6 +53,7 @@ from karat_imports.importers._reading import Json
 _ENTRY = "[]."
 _FEW_SPEAKERS = 6  # values of a column that nothing but its rows shows to be who speaks
 _IN_TURN = 0.7  # of its rows are then followed by another's
+_MOST_TEXTS = 3  # times as many rows as a column of texts fills, at most
 _FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
 _MOST_SPEAKERS = 12
 _MOST_NAMED = 30  # columns
@@ -140,6 +141,8 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
     text = speaking.text
     if in_columns and speaking.speaker is None:
         text = text or tuple(_asked(columns, agents))
+        if text and len(agents) == 1 and _alternate(rows, text, agents):
+            return Said(_one_each(rows, text, agents), agents, False)
         if text and not {*text} & {*agents}:
             return Said(_exchanged(rows, text, agents), agents, True)
         missing = "--set text=COLUMN must name the column with what is asked"
@@ -165,6 +168,34 @@ def as_messages(rows: Rows, speaking: Speaking, path: Path) -> Said:
         text = (worded[0],)
 
     return _spoken(rows, speaking.speaker, text, speaking.agent, path)
+
+
+def _alternate(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> bool:
+    """Whether what is asked and what is answered are in rows of their own."""
+    sides = Counter[tuple[bool, bool]]()
+    for _, row in rows.rows:
+        asks = not is_empty(_first_filled(row, text))
+        answers = not is_empty(_first_filled(row, agents))
+        sides[asks, answers] += 1
+
+    apart = min(sides[True, False], sides[False, True])
+    return not sides[True, True] and _MOST_TEXTS * apart >= rows.count
+
+
+def _one_each(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
+    """A row for each message, whose side its column tells."""
+    shown = some_of([f"'{name}'" for name in agents])
+    asked = some_of([f"'{name}'" for name in text])
+    found = rows.emptied(f"a row: a message, asked ({asked}) or answered ({shown})")
+    for number, row in rows.rows:
+        beside = without(row, (*text, *agents))
+        for side, names in (("user", text), ("assistant", agents)):
+            said = _first_filled(row, names)
+            if not is_empty(said):
+                message = {"role": side, "content": str(said)}
+                found.add(number, {**beside, "messages": [message]})
+
+    return found
 
 
 def _exchanged(rows: Rows, text: Sequence[str], agents: Sequence[str]) -> Rows:
@@ -545,7 +576,7 @@ def by_structure(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     for name in _worded(columns):
         filled = columns[name].filled
         varied = len(columns[name].values) > min(_FEW_SPEAKERS, filled / 2)
-        if varied and 2 * filled > columns[name].rows:
+        if varied and _MOST_TEXTS * filled > columns[name].rows:
             texts.append(name)
 
     for speaker in columns:
@@ -564,6 +595,8 @@ def by_structure(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     if len(texts) == 2:
         before, answer = texts
         said = f"a row: what was asked ('{before}') and answered ('{answer}')"
+        if _alternate(rows, (before,), (answer,)):
+            said = f"a row: a message, asked ('{before}') or answered ('{answer}')"
         yield Speaking((before,), None, (answer,)), said
 
 

@@ -164,19 +164,17 @@ def _are_named_texts(value: Sequence[object]) -> bool:
     names = []
     worded = 0
     for part in value:
-        if not isinstance(part, list) or len(part) != 2 or not all(map(_is_text, part)):
+        if not isinstance(part, list) or len(part) != 2:
             return False
         who, text = part
+        if not isinstance(who, str) or not isinstance(text, str):
+            return False
         names.append(who)
         worded += " " in text.strip() or not text.isascii()
 
     few = 1 < len({*names}) <= FEW_SPEAKERS and 2 * len({*names}) <= len(names)
     unknown = all(name.strip().lower() not in SPEAKING for name in names)
     return few and unknown and 2 * worded > len(names)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def written(value: Sequence[Any], agent: Sequence[str] | None = None) -> list[Message]:

@@ -150,18 +150,12 @@ def _without_words(columns: Mapping[str, Column]) -> str | None:
             return None
         elif _FEW_WORDS * column.filled >= column.rows:
             texts = [*column.values]
-            if isinstance(column.example, list):
-                texts += [str(value) for part in column.example for value in _leaves(part)]
+            for part in column.example if isinstance(column.example, list) else ():
+                texts += map(str, part.values() if isinstance(part, Mapping) else [part])
             if any(" " in text or not text.isascii() for text in texts):
                 return None
 
     return speaker
-
-
-def _leaves(part: object) -> Sequence[object]:
-    if isinstance(part, Mapping):
-        return [*part.values()]
-    return [part]
 
 
 def _speakers(rows: Rows, *, whole: bool) -> dict[str, int]:

@@ -329,7 +329,11 @@ def test_dialogue_acts_are_no_messages(tmp_path: Path) -> None:
     ("header", "row", "way"),
     [
         ("nr,wer,inhalt", "r{group},{turn},Das ist der Satz {n}", "--set speaker=wer --set text=inhalt --set agent=KO"),
-        ("nr,links,rechts", "r{group},Das ist {n},Es ist ja {n}", "--set text=links --set agent=rechts"),
+        (
+            "nr,links,rechts",
+            "r{group},Das ist der Satz {n},Es ist ja der Satz {n}",
+            "--set text=links --set agent=rechts",
+        ),
         ("nr,links,rechts", "r{group},{left},{right}", "--set text=links --set agent=rechts"),
     ],
 )
@@ -338,7 +342,7 @@ def test_columns_are_offered_by_their_structure_and_the_offer_works(
 ) -> None:
     lines = []
     for n in range(12):
-        sides = [f"Das ist {n}", ""][:: 1 - n % 2 * 2]
+        sides = [f"Das ist der Satz {n}", ""][:: 1 - n % 2 * 2]
         lines.append(row.format(group=n // 4, turn=("KU", "KO")[n % 2], n=n, left=sides[0], right=sides[1]))
     path = tmp_path / "talk.csv"
     path.write_text("\n".join([header, *lines]) + "\n")

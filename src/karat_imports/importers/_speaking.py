@@ -52,7 +52,8 @@ from karat_imports.importers._reading import Json
 
 _ENTRY = "[]."
 _FEW_SPEAKERS = 6  # values of a column that nothing but its rows shows to be who speaks
-_IN_TURN = 0.7  # of its rows are then followed by another's
+_IN_TURN = 0.2  # more of its rows than by chance are then followed by another's
+_FEW_WORDS, _UNLIKE = 12, 8  # characters of texts in two columns; times as long as the other's
 _MOST_TEXTS = 3  # times as many rows as a column of texts fills, at most
 _FEW_TEXTS = 3  # columns of texts without names that tell, of which the first may be asked
 _MOST_SPEAKERS = 12
@@ -585,14 +586,22 @@ def by_structure(rows: Rows) -> Iterator[tuple[Speaking, str]]:
         ]
         names = Counter(values)
         changes = sum(first != second for first, second in pairwise(values))
+        by_chance = 1 - sum((number / len(values)) ** 2 for number in names.values())
         few = 1 < len(names) <= _FEW_SPEAKERS and 2 * len(names) <= len(values)
-        if few and speaker not in texts and changes > _IN_TURN * (len(values) - 1):
+        in_turn = few and changes > (by_chance + _IN_TURN) * (len(values) - 1)
+        is_count = columns[speaker].is_numeric and len(names) > len(_SIDES)
+        if in_turn and speaker not in texts and not is_count and "id" not in roles_of(speaker):
             (*_, who) = names
             said = f"a row: a message; agent: one of {shown_with_counts(names)}, or a list"
             for text in texts[:_FEW_TEXTS]:
                 yield Speaking((text,), speaker, (who,)), said
 
-    if len(texts) == 2:
+    lengths = sorted(columns[name].mean_length for name in texts)
+    beside = len({name.rpartition(".")[0] for name in texts}) == 1
+    words = Counter(word for name in texts for word in words_of(name.rpartition(".")[2]))
+    versions = 2 in words.values()  # `original_text` and `clean_text`
+    unnamed = len(texts) == 2 and beside and not versions and not roles_of(*texts)
+    if unnamed and lengths[0] > _FEW_WORDS and lengths[1] < _UNLIKE * lengths[0]:
         before, answer = texts
         said = f"a row: what was asked ('{before}') and answered ('{answer}')"
         if _alternate(rows, (before,), (answer,)):

@@ -239,9 +239,7 @@ class Chats:
         if reading is not None:
             roles = reading.roles
             exchanged = Speaking(roles["question"][:1], None, roles["answer"][:1])
-            found = self._as_said(read, exchanged, path, alone=alone)
-            self._ask_who_answers(read, found, path, alone=alone)
-            return found
+            return self._as_said(read, exchanged, path, alone=alone)
 
         other = unasked(read)
         if other is not None:
@@ -291,6 +289,8 @@ class Chats:
         found = _chats(path, lay(said.rows))
         if found is None:
             raise bad_file(path, "the columns that are named hold no messages")
+        if speaking.speaker is None:
+            self._ask_who_answers(read, found, path, alone=alone)
         self._ask_what_groups(said.rows, found, path, alone=alone, lay=lay)
         return self._with_unread(found, said.rows)
 

@@ -337,9 +337,9 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
 
 def _are_dated(rows: Rows, keys: Collection[str]) -> bool:
     """Whether a column says when most rows were written, in whatever form, so that they may follow
-    each other; and none that several models or settings were compared.
+    each other; and none that several models or settings were compared, or which turn each is.
     """
-    if with_role(keys, "model", "condition"):
+    if with_role(keys, "model", "condition", "turn"):
         return False
     for key in keys:
         written = 0

@@ -587,8 +587,12 @@ def by_structure(rows: Rows) -> Iterator[tuple[Speaking, str]]:
         names = Counter(values)
         changes = sum(first != second for first, second in pairwise(values))
         by_chance = 1 - sum((number / len(values)) ** 2 for number in names.values())
-        few = 1 < len(names) <= _FEW_SPEAKERS and 2 * len(names) <= len(values)
-        in_turn = few and changes > (by_chance + _IN_TURN) * (len(values) - 1)
+        few = 1 < len(names) <= _FEW_SPEAKERS and 2 * len(values) > rows.count
+        in_turn = (
+            few
+            and 3 * len(names) <= len(values)
+            and changes > (by_chance + _IN_TURN) * (len(values) - 1)
+        )
         is_count = columns[speaker].is_numeric and len(names) > len(_SIDES)
         if in_turn and speaker not in texts and not is_count and "id" not in roles_of(speaker):
             (*_, who) = names

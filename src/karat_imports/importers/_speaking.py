@@ -851,11 +851,10 @@ _FORM = (
 def question(rows: Rows, why: str) -> str:
     """The ways to say what the columns are, with all columns."""
     ways: dict[str, str] = {}
-    columns = columns_of(row for _, row in rows.rows)
+    columns = rows.seen_columns()
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
 
-    columns = rows.seen_columns()
     apart = [rows]
     for path, column in columns.items():
         if isinstance(column.example, list):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -172,6 +173,7 @@ class Agreement:
     opposed: tuple[tuple[str, str, str], ...] = field(default=())
 
 
+@lru_cache(maxsize=4_096)  # a test is scored alone, in its study, and with all studies
 def score_test(
     test: StudyTest,
     *,

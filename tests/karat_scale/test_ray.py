@@ -143,26 +143,28 @@ def children(pid: int) -> list[int]:
 
 
 class Cluster:
-    """One or two nodes on this machine, at addresses of their own."""
+    """One or two nodes on this machine, at addresses of their own, each with room for two workers."""
 
     def __init__(self) -> None:
         self.address = ""
         self.folder = tempfile.mkdtemp(prefix="karat-cluster-", dir="/tmp")
 
-    def begin(self, *, cpus: int = 1, second: bool = True) -> None:
+    def begin(self) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.2", 0))
             self.address = f"127.0.0.2:{free.getsockname()[1]}"
         port = self.address.rpartition(":")[2]
         self._start("--head", f"--port={port}", "--node-ip-address=127.0.0.2", f"--temp-dir={self.folder}",
-                    "--include-dashboard=false", f"--num-cpus={cpus}")  # fmt: skip
-        if second:
-            self._start(f"--address={self.address}", "--node-ip-address=127.0.0.3", f"--num-cpus={cpus}",
-                        '--resources={"there": 1}')  # fmt: skip
+                    "--include-dashboard=false", "--no-monitor")  # fmt: skip
+
+    def add_second_node(self) -> None:
+        """With one `there`, which the first has not."""
+        self._start(f"--address={self.address}", "--node-ip-address=127.0.0.3", '--resources={"there": 1}')
 
     def _start(self, *options: str) -> None:
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats",
-                   "--object-store-memory=80000000", *options]  # fmt: skip
+        # No monitors: what scales clusters and what sends logs to drivers, for a fifth of the processor's time.
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", "--num-cpus=2",
+                   "--object-store-memory=80000000", "--include-log-monitor=false", *options]  # fmt: skip
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -187,14 +189,22 @@ def program(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].decode()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
+    """One node for all tests of a file that start no cluster of their own."""
     made = Cluster()
     try:
         made.begin()
         yield made
     finally:
         made.end()
+
+
+@pytest.fixture
+def two_nodes(cluster: Cluster) -> Cluster:
+    """For tests that kill the second."""
+    cluster.add_second_node()
+    return cluster
 
 
 def until(true: Callable[[], Any], process: subprocess.Popen[str]) -> None:
@@ -233,15 +243,16 @@ def test_a_cluster_for_one_run_gives_the_numbers_of_a_local_run_and_leaves_nothi
 @needs_ray
 @pytest.mark.slow
 def test_what_a_lost_node_had_not_delivered_is_asked_again(
-    experiment: Write, cluster: Cluster, questions: Callable[[float], Questions]
+    experiment: Write, two_nodes: Cluster, questions: Callable[[float], Questions]
 ) -> None:
     server = questions(0.3)
     # No faults: one whose attempt is journalled when its worker is lost would have another attempt, and so be counted.
     agent = AGENT.format(url=server.url).replace("number % 9 == 8", "number < 0")
-    file = experiment(agent, questions=60, execution={"max_concurrent": 8})
-    process = started(file, "--executor", "ray", "--address", cluster.address)
+    one_a_node = {"num_cpus": 2}
+    file = experiment(agent, questions=60, execution={"max_concurrent": 8, "ray": one_a_node})
+    process = started(file, "--executor", "ray", "--address", two_nodes.address)
     until(lambda: len(server.asked) > 40 and len(server.workers) == 2, process)
-    cluster.kill_second_node()
+    two_nodes.kill_second_node()
     _, talk = process.communicate(timeout=240)
     assert process.returncode == 0, talk
     assert "was lost" in talk
@@ -262,7 +273,7 @@ def test_what_a_lost_node_had_not_delivered_is_asked_again(
 @needs_ray
 @pytest.mark.slow
 def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed(
-    experiment: Write, cluster: Cluster, questions: Callable[[float], Questions]
+    experiment: Write, two_nodes: Cluster, questions: Callable[[float], Questions]
 ) -> None:
     server = questions(0.1)
     # A busy machine needs half a minute to start a worker, and the first one must have started in time.
@@ -270,9 +281,9 @@ def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed
     file = experiment(
         AGENT.format(url=server.url), questions=40, execution={"max_concurrent": 4, "executor": "ray", "ray": ray}
     )
-    process = started(file, "--address", cluster.address)
+    process = started(file, "--address", two_nodes.address)
     until(lambda: len(server.asked) > 12, process)
-    cluster.kill_second_node()
+    two_nodes.kill_second_node()
     _, talk = process.communicate(timeout=240)
     assert process.returncode == 3, talk
     assert "worker 1 did not start within 1 min 00 s" in talk, talk
@@ -287,7 +298,7 @@ def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed
 @needs_ray
 @pytest.mark.slow
 def test_a_killed_driver_loses_no_answer_that_was_journalled(
-    experiment: Write, questions: Callable[[float], Questions]
+    experiment: Write, cluster: Cluster, questions: Callable[[float], Questions]
 ) -> None:
     server = questions(0.1)
     file = experiment(AGENT.format(url=server.url), questions=40, execution={"max_concurrent": 4, "executor": "ray"})
@@ -310,7 +321,7 @@ def test_a_killed_driver_loses_no_answer_that_was_journalled(
         os.kill(pid, signal.SIGKILL)
     before = answered_once(newest(file))
     asked = sum(server.asked.values())
-    assert carried_out(file, "--resume", str(newest(file).path))[0] == 3
+    assert carried_out(file, "--resume", str(newest(file).path), "--address", cluster.address)[0] == 3
     assert answered_once(newest(file)) == 36 * 4
     assert sum(count - 1 for count in server.asked.values()) <= asked - before
 
@@ -329,7 +340,7 @@ def may_ask(pid: int) -> bool:
 @pytest.mark.needs_package("karat_coding")
 @needs_ray
 @pytest.mark.slow
-def test_workspaces_and_a_budget_are_as_in_a_local_run(experiment: Write) -> None:
+def test_workspaces_and_a_budget_are_as_in_a_local_run(experiment: Write, cluster: Cluster) -> None:
     code = """
 from karat import Reply, Usage
 
@@ -345,7 +356,7 @@ async def query(question, *, workspace, **_):
     (file.parent / "start" / "given.txt").write_text("given")
     (file.parent / "start" / ".hidden").mkdir()
     (file.parent / "start" / ".hidden" / ".gitignore").write_text("*.pyc")
-    code_, talk = carried_out(file)
+    code_, talk = carried_out(file, "--address", cluster.address)
     run = newest(file)
     assert run.status() == "budget", talk
     assert code_ == 3
@@ -395,7 +406,7 @@ def test_an_address_of_a_cluster_is_not_passed_over(experiment: Write) -> None:
 
 @needs_ray
 @pytest.mark.slow
-def test_what_a_plug_in_raises_as_a_worker_opens_is_said(experiment: Write) -> None:
+def test_what_a_plug_in_raises_as_a_worker_opens_is_said(experiment: Write, cluster: Cluster) -> None:
     code = (
         AGENT.format(url="")
         + """
@@ -409,7 +420,7 @@ class Scorer:
 """
     )
     file = experiment(code, questions=4, execution={"executor": "ray", "ray": {"start_timeout_seconds": 60}})
-    code_, talk = carried_out(file)
+    code_, talk = carried_out(file, "--address", cluster.address)
     assert code_ == 2, talk
     assert "RuntimeError: no GPU on this node" in talk
 
@@ -417,7 +428,7 @@ class Scorer:
 @pytest.mark.needs_package("karat_coding")
 @needs_ray
 @pytest.mark.slow
-def test_a_second_interrupt_keeps_the_answer_of_a_session_that_is_closing(experiment: Write) -> None:
+def test_a_second_interrupt_keeps_the_answer_of_a_session_that_is_closing(experiment: Write, cluster: Cluster) -> None:
     code = """
 import asyncio
 from contextlib import asynccontextmanager
@@ -443,7 +454,7 @@ query = Agent()
     closing = file.parent / "closing"
     (agent,) = file.parent.glob("agent_of_*.py")
     agent.write_text(code.replace("PLACE", str(closing)))
-    process = started(file)
+    process = started(file, "--address", cluster.address)
     until(closing.exists, process)
     for _ in range(2):
         process.send_signal(signal.SIGINT)

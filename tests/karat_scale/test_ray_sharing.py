@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -28,6 +28,7 @@ Write = Callable[..., Path]
 SCRIPT = Path(__file__).parents[2] / "examples" / "ray" / "run.sh"
 pytestmark = [needs_ray, pytest.mark.slow]
 questions = test_ray.questions
+cluster = test_ray.cluster
 conversations = test_turns.conversations
 
 AGENT = """
@@ -46,17 +47,6 @@ def query(user_query, history, sample):
     return "A:" + user_query
 """
 )
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """One node for all tests here, with room for two workers."""
-    made = Cluster()
-    try:
-        made.begin(cpus=2, second=False)
-        yield made
-    finally:
-        made.end()
 
 
 def execution(cluster: Cluster, **keys: Any) -> dict[str, Any]:

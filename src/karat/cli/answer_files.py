@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import filterfalse, islice
 from pathlib import Path
@@ -37,7 +37,6 @@ from karat.documents.doubts import Seen, doubts
 from karat.documents.factors import factors_in, like_conditions
 from karat.documents.hub import shown
 from karat.documents.names import Role
-from karat.documents.proposals import LOOKED_THROUGH, proposals
 from karat.documents.results import (
     columns_like,
     golden_alone,
@@ -451,8 +450,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
 
         # The option that decides what the file leaves open
         option = f"--{open_roles[0] if open_roles else 'answer'}"
-        choices += _own_scores(file, columns)
-        raise BadOption(option, choices + _proposed(rows, columns, choices, named))
+        raise BadOption(option, choices + _own_scores(file, columns))
+
     used: list[tuple[str, str]] = []
     roles = dict(result.roles)
     if not roles.get("question") and roles.get("id") and {"golden", "answer"} <= {*roles}:
@@ -467,7 +466,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
             if not besides and result.roles.get("answer"):
                 command = f"karat import csv {quote(str(file))}"
                 besides = f"\n  answers alone are read by: {command}"
-            besides += _proposed(rows, columns, besides, named)
+
             raise BadOption(
                 f"--{role}",
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
@@ -618,36 +617,6 @@ _NEEDED: Mapping[Role, str] = {
     "golden": "the golden answer",
     "answer": "the answer to score",
 }
-
-
-def _proposed(rows: _FileRows, columns: Columns, known: str, named: Collection[str]) -> str:
-    """What rows may be by how their values repeat, as options; and the commands that read them
-    without golden answers. `known`: what is offered already. Empty: the user has `named` roles.
-    """
-    if named:
-        return ""
-    lines = []
-    for pairs in proposals([*islice(rows.all, LOOKED_THROUGH)], columns):
-        maps = [f"--map {quote(f'{target}={column}')}" for target, column in pairs]
-        roles = dict(reversed(pairs))
-        asked = roles.get("question") or roles.get("id")
-        if "answer" not in roles or "golden" not in roles or asked is None:
-            if "karat import csv" in known:  # which proposes the same
-                continue
-            lines.append(f"  karat import csv {quote(str(rows.path))} {' '.join(maps)}")
-            continue
-
-        flags = [f"--question {quote(asked)}", f"--golden {quote(roles['golden'])}"]
-        flags += [f"--answer {quote(said)}" for target, said in pairs if target == "answer"]
-        for target in ("id", "condition"):
-            if target in roles and roles[target] != asked:
-                flags.append(f"--map {quote(f'{target}={roles[target]}')}")
-        if flags[0] not in known or flags[1] not in known:
-            lines.append(f"  {' '.join(flags)}")
-
-    if not lines:
-        return ""
-    return "\n".join(["", "or, by how values repeat and differ:", *lines])
 
 
 def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:

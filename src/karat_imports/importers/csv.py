@@ -8,7 +8,6 @@ from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Literal
 
-import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import failing_status
@@ -38,14 +37,6 @@ from karat.documents.names import (
     with_role,
     word_set,
     words_of,
-)
-from karat.documents.proposals import (
-    LOOKED_THROUGH,
-    Pairs,
-    by_place,
-    grid_in,
-    is_like_its_rows,
-    proposals,
 )
 from karat.documents.results import (
     belongs_to,
@@ -110,7 +101,6 @@ from karat_imports.importers._unread import (
     listed,
     mapping,
     not_read,
-    options_of,
     told,
     worth,
 )
@@ -388,16 +378,6 @@ class Csv:
         if self._options.conditions:
             self._named["condition"] = self._options.conditions
 
-    def asks(self, path: Path, rows: Rows) -> str | None:
-        """The option that these rows leave open; "": none. None: nothing is read from them."""
-        try:
-            run = self._run(path, rows, Findings())
-            return "" if any(trial.reply or trial.scores for trial in run.trials) else None
-        except BadOption as error:
-            return error.option
-        except OperatorError:
-            return None
-
     def _are_items(self, rows: Rows, chosen: Mapping[str, str]) -> bool:
         """Whether many rows of one id, with no question and nothing that parts them, have
         different texts: they are items under it.
@@ -552,21 +532,14 @@ class Csv:
         return found | chosen, systems
 
     def _by_scores(self, scores: Sequence[str], columns: Columns) -> Mapping[str, _Chosen]:
-        """System → metric → column, where systems are in the names of scores. Raises BadOption if
-        only some of the columns that are named so are scores by their names.
-        """
+        """System → metric → column, where systems are in the names of scores."""
         if self._of_systems:
             return scores_by_pattern({}, self._of_systems, columns)
         if self._options.scored:
             return {
                 column: {"score": column} for column in columns_like(self._options.scored, columns)
             }
-        systems = systems_of_scores(scores)
-        taken = {column for metrics in systems.values() for column in metrics.values()}
-        grid = {column for of_field in grid_in(columns).values() for column in of_field}
-        if systems and not self._map and taken < grid:
-            raise BadOption("--map", "names of columns are put together of systems and fields")
-        return systems
+        return systems_of_scores(scores)
 
 
 def _decided(
@@ -867,9 +840,6 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         message = "holds conversations: `karat import chats` reads them"
         if names:
             message += f" with --set agent=NAME; {who_answers([*names])}"
-        lines = _proposed(path, rows, "", options)
-        if any("score." in line or "golden=" in line for line in lines):  # messages have neither
-            message = "\n  ".join([message, *lines])
         return BadDataset(str(path), [Fault(place="file", message=message)])
 
     first = rows.first_rows()
@@ -904,7 +874,6 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
             )
 
     lines = [message, *rows.notes]
-    lines += _proposed(path, rows, message, options)
     if error.option == "--map" and "(columns: " not in message:
         roles = " ".join(f"--map {target}=…" for target in (*TOLD, "condition", "score.NAME"))
         lines.append(
@@ -912,39 +881,6 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         )
 
     return BadOption(error.option, "\n  ".join(lines))
-
-
-def _proposed(path: Path, rows: Rows, message: str, options: Csv.Options) -> list[str]:
-    """What rows may be by how their values repeat: the options of each reading that works and that
-    the message does not have. Empty: the user has named columns, or rows are means.
-    """
-    first = [*islice(rows.rows, LOOKED_THROUGH)]
-    columns = columns_of(row for _, row in first)
-    if options.map or options.answers or not_of_answers(columns) is not None:
-        return []
-    part = msgspec.structs.replace(rows, rows=first, count=len(first))
-    lines = []
-    for pairs in proposals([row for _, row in first], columns):
-        further = _works(path, part, pairs)
-        line = f"  {told(pairs)}{further}"
-        if further is not None and line.strip() not in message:
-            lines.append(line)
-
-    header = [*columns]
-    if is_like_its_rows(header, columns):
-        lines = [f"  {told(pairs)} --set header=false" for pairs in by_place(len(header))]
-        return ["or, if the first line is a row as the others:", *lines]
-    return ["or, by how values repeat and differ:", *lines] if lines else []
-
-
-def _works(path: Path, rows: Rows, pairs: Pairs) -> str | None:
-    """What else has to be said so that rows are read with these columns; None: they cannot be."""
-    options = options_of(pairs)
-    asked = Csv(Csv.Options(**options)).asks(path, rows)
-    if asked != "--set unnamed":
-        return None if asked is None or asked.startswith("--map") else ""
-    again = Csv(Csv.Options(**options, unnamed="repetitions")).asks(path, rows)
-    return None if again is None or again.startswith("--map") else " --set unnamed=repetitions"
 
 
 def _can_be_read_as_chats(path: Path) -> bool:

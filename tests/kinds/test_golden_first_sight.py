@@ -49,6 +49,7 @@ def test_questions_by_id_are_questions(tmp_path):
     assert turns(load(path)) == [(asked, None) for asked in ASKED]
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_each_question_of_a_list_in_a_row_is_a_question(tmp_path):
     rows = [{"name": "towers", "questions": ASKED[:3]}, {"name": "plays", "questions": ASKED[3:]}]
     roles = {"question": "question", "golden": None}
@@ -131,6 +132,7 @@ def test_choices_may_be_named_as_their_columns_are(tmp_path):
     assert [golden for _, golden in turns(load(written(tmp_path, rows)))] == ["B", "A"]
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_messages_beside_what_is_expected_are_a_question_a_row(tmp_path):
     chats = [json.dumps([{"role": "user", "content": asked}]) for asked in ASKED]
     rows = table(messages=chats, expected_answer=SAID)

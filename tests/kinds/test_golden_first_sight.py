@@ -5,36 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.kinds.question_files import ASKED, SAID, load, refused, table, turns, written
 
 from karat.errors import BadDataset
-from karat.kinds.golden import Golden
-
-ASKED = ["How high is the tower?", "Who wrote the old play?", "Where does the river end?", "When did it begin?"]
-SAID = ["Ninety metres.", "A poet of the court did.", "In the cold sea.", "In the spring of 1820."]
-
-
-def load(path, **options):
-    return Golden(Golden.Options(**options)).load(path)
-
-
-def written(folder, rows, name="q.json"):
-    path = folder / name
-    path.write_text(rows if isinstance(rows, str) else json.dumps(rows))
-    return path
-
-
-def table(**columns):
-    return [{name: values[at] for name, values in columns.items()} for at in range(4)]
-
-
-def refused(path, **options):
-    with pytest.raises(BadDataset) as bad:
-        load(path, **options)
-    return str(bad.value)
-
-
-def turns(dataset):
-    return [(turn.question, turn.golden) for sample in dataset.samples for turn in sample.turns]
 
 
 def test_parts_of_a_file_with_one_question_are_read_as_those_with_several(tmp_path):

@@ -11,6 +11,10 @@ from karat.formats import clean, count, plural, some_of
 Message = dict[str, Any]
 NAME = "speaker"
 """The key of a message for the name of its speaker, where `role` is `user` or `assistant`."""
+NAMES_OF_SPEAKERS = (
+    *(("name",), ("sender", "name"), ("agent", "name"), ("agent",), ("speaker", "name")),
+)
+"""The words of names of columns that tell several speakers of one role apart."""
 NO_TEXT = "[no text]"
 """In place of a user's message that is empty."""
 BY_TURNS = ("speaker 1", "speaker 2")

@@ -39,9 +39,9 @@ def delimiter_of(header: str) -> str:
     """What parts the columns of the header: tabs, or more semicolons than commas, else commas; bars
     if there is nothing else. A line `sep=;` tells Excel.
     """
-    told = header.strip("\r\n")
-    if re.fullmatch(r"sep=[,;\t|]", told):
-        return told[-1]
+    line = header.strip("\r\n")
+    if re.fullmatch(r"sep=[,;\t|]", line):
+        return line[-1]
     unquoted = re.sub(r'"[^"]*"', "", header).strip()
     commas = unquoted.count(",")
     if unquoted.count("\t") >= max(commas, 1):

@@ -640,10 +640,10 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
     if not words or words[0] in ("not", "non", "no", "incorrect", "wrong"):
         return None
     if words[-1] in _ENDS_OF_IDS | _OF_NUMBERS:
-        told = {"score", "length", "count"} | _OF_NUMBERS
+        measured = {"score", "length", "count"} | _OF_NUMBERS
         marked = words[0] in _DEMANDS or (words[0] in _RIGHT_ONES and words[-1] in _DOCUMENTS)
-        demanded = marked and words[-1] not in told
-        return Meaning("criterion") if demanded else _identifier(words)
+        is_rule = marked and words[-1] not in measured
+        return Meaning("criterion") if is_rule else _identifier(words)
 
     known = frozenset(words)
     gold, agent = known & _GOLD, known & _AGENT
@@ -673,8 +673,8 @@ def _of_gold(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
         return Meaning("golden")
     if not rest and len(known) > 1 and words[-1] in _GOLD:
         return Meaning("golden")
-    told_of_it = words[0] in ("gold", "golden") and words[-1] in _MADE_BY
-    if words[0] in _DEMANDS and len(words) > 1 and not told_of_it:
+    names_the_author = words[0] in ("gold", "golden") and words[-1] in _MADE_BY
+    if words[0] in _DEMANDS and len(words) > 1 and not names_the_author:
         return Meaning("criterion")
     return None
 

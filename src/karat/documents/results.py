@@ -776,7 +776,7 @@ def scores_by_pattern(
 
 
 def _under_star(path: str, pattern: str) -> str:
-    """What the `*` of a pattern stands for."""
+    """The part of a name that the `*` of a pattern matches."""
     before, _, after = pattern.partition("*")
     return path[len(before) : len(path) - len(after)]
 

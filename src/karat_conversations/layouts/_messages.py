@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from operator import itemgetter
 
-from karat.documents.chats import BY_TURNS, Message, are_parts, has_both_sides
+from karat.documents.chats import BY_TURNS, NAMES_OF_SPEAKERS, Message, are_parts, has_both_sides
 from karat.documents.columns import (
     Columns,
     NumberedRow,
@@ -46,8 +46,6 @@ _PERSONS: Sequence[tuple[str, ...]] = (
 _NUMBERED_SPEAKERS = (("speaker",), ("role",), ("sender",), ("speakers",))
 """Names of columns that say who speaks, also by a number."""
 _REPLIES = word_set("answer reply response output bot assistant question label score rating")
-_NAMES = (("name",), ("sender", "name"), ("agent", "name"), ("agent",), ("speaker", "name"))
-"""Names of columns that may tell several speakers of one role apart."""
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _GROUPS = (("group",), ("session",), ("chat",), ("thread",), ("room",), ("ticket",), ("channel",))
 _MESSAGE = word_set("message messages msg utterance utterances")
@@ -118,7 +116,7 @@ def _messages_of(rows: Rows, columns: Columns, speaker: str, text: str) -> list[
     """The message of each row. Where a flag or an object marks bots, all others are users."""
     said: list[_Saying] = []
     bots = 0
-    beside = (path for path in columns if words_of(path) in _NAMES and path != speaker)
+    beside = (path for path in columns if words_of(path) in NAMES_OF_SPEAKERS and path != speaker)
     named = next(beside, None)
     for number, row in rows.rows:
         spoken = {"role": _speaker(row, speaker), "content": cell(row, text)}

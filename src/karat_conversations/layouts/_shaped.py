@@ -113,7 +113,7 @@ def in_shaped_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None) -
 
 def rows_keys(rows: Sequence[Row]) -> Keys | None:
     """Where the rows of a table that are messages hold who speaks, and what: also where no name
-    tells, if two or three names alternate in one column alone. None: nobody can tell.
+    says so, if two or three names alternate in exactly one column. None: it is not known.
     """
     keys = message_keys([rows], "")
     if keys is not None and keys.side is None and ends_in(keys.texts[0], SAYS):

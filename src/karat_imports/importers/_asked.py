@@ -74,7 +74,7 @@ _WITHOUT_IDS = "holds scores without ids or questions"
 
 _LONGEST_NAME = 60  # characters, on average
 
-_MOST_CONDITIONS = 6  # told by a column that no name speaks of
+_MOST_CONDITIONS = 6  # different values of a column whose name says nothing
 
 _SUMMED_UP = word_set(
     """average avg mean sum lr decay epsilon momentum dropout max min maximum minimum possible pos

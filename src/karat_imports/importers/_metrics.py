@@ -47,9 +47,9 @@ def not_of_answers(columns: Columns) -> str | None:
 
     if spreads:
         return f"means or statistics of several results ({some_of(spreads, most=3)})"
-    told = whole_runs(columns)
-    if told is not None:
-        return told
+    measures = whole_runs(columns)
+    if measures is not None:
+        return measures
     of_people, kinds = [], []
     for path, column in columns.items():
         words = {*words_of(path)}

@@ -172,10 +172,10 @@ SEVERAL = {"answers": "answer", "scored": "score", "conditions": "condition"}
 
 def mapping(columns: Mapping[str, str]) -> str:
     """The options that name these columns. `columns`: target → column."""
-    return told(columns.items())
+    return map_options(columns.items())
 
 
-def told(pairs: Iterable[tuple[str, str]]) -> str:
+def map_options(pairs: Iterable[tuple[str, str]]) -> str:
     """The same of pairs of a target and a column; a target may have several."""
     options = []
     for target, column in pairs:

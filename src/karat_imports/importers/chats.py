@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents import understood
 from karat.documents.cells import parsed
-from karat.documents.chats import NAME, of_people, of_users, with_sides
+from karat.documents.chats import NAME, NAMES_OF_SPEAKERS, of_people, of_users, with_sides
 from karat.documents.columns import LOOKED_AT, cell, columns_of, is_empty, without
 from karat.documents.doubts import Seen, doubts, is_error_of_service
 from karat.documents.names import (
@@ -564,7 +564,7 @@ def _trials(
             for other in heard.speakers(said):
                 findings.left_out(f"message of '{other}', neither user nor agent", place)
 
-            turns, unheard = turns_in(said if names is None else names.told(said))
+            turns, unheard = turns_in(said if names is None else names.added_to(said))
             if names is not None:
                 turns = _answered(turns, place, findings)
             for _ in range(unheard):
@@ -706,16 +706,13 @@ class _Heard(msgspec.Struct):
             yield f"not used: {some_of(unused, most=_MOST_NAMED)}"
 
 
-_NAMING = (("name",), ("sender", "name"), ("agent", "name"), ("agent",), ("speaker", "name"))
-
-
 class _Names(msgspec.Struct, frozen=True):
     """The key of messages that tells several assistants apart, and their names."""
 
     key: str
     agents: tuple[str, ...]
 
-    def told(self, said: Sequence[JsonObject]) -> list[JsonObject]:
+    def added_to(self, said: Sequence[JsonObject]) -> list[JsonObject]:
         """The messages, those of assistants with their names."""
         found = []
         for message in said:
@@ -739,7 +736,7 @@ def _named_agents(log: _Log) -> _Names | None:
                 continue
             answers += 1
             for key, value in message.items():
-                if words_of(key) in _NAMING and isinstance(value, str) and value:
+                if words_of(key) in NAMES_OF_SPEAKERS and isinstance(value, str) and value:
                     names.setdefault(key, Counter())[value] += 1
                     inside.setdefault(key, set()).add(value)
 

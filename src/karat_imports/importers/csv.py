@@ -99,9 +99,9 @@ from karat_imports.importers._unread import (
     SEVERAL,
     check_read_in_one_way,
     listed,
+    map_options,
     mapping,
     not_read,
-    told,
     worth,
 )
 from karat_imports.importers.chats import Chats, table, who_answers
@@ -235,7 +235,7 @@ class Csv:
                 pairs = [*asked.map.items()]
                 for key, target in SEVERAL.items():
                     pairs += [(target, column) for column in getattr(asked, key)]
-                given = f"\n  {told(pairs)} --set ".replace("\n   --set", "\n  --set")
+                given = f"\n  {map_options(pairs)} --set ".replace("\n   --set", "\n  --set")
 
                 text = str(error).removeprefix(f"{error.option}: ").replace("\n  --set ", given)
                 raise BadOption(error.option, text) from error

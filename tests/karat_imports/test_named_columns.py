@@ -4,32 +4,21 @@ scores and rows that count for nothing, or only once.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.karat_imports.held_tables import run
 
 from karat.cli import cli
 from karat.documents.sentences import says_not_judged
 
-Row = Mapping[str, object]
 PLACES = ["quay", "mill", "ford", "wood", "barn", "lake"]
 
 
 def text(about: object, number: int = 0) -> str:
     return f"What people say of the {about} is that it opens {number} hours after dawn"
-
-
-def run(folder: Path, table: Sequence[Row], *options: str, command: str = "import csv") -> tuple[int, str]:
-    path = folder / "held.json"
-    path.write_text(json.dumps(table))
-    to = "--results" if command == "score" else "--out"
-    result = CliRunner().invoke(cli, [*command.split(), str(path), *options, to, str(folder / "runs")])
-    error = "" if isinstance(result.exception, SystemExit | None) else str(result.exception)
-    return result.exit_code, result.output + error
 
 
 CROSSED = [

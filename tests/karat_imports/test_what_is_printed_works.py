@@ -4,17 +4,13 @@ reads the file when it is run as printed.
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.karat_imports.held_tables import Row, run
 
-from karat.cli import cli
-
-Row = Mapping[str, object]
 TEXTS = [f"The shop number {number} opens at nine in the morning on weekdays" for number in range(8)]
 
 
@@ -28,15 +24,6 @@ def said_by(*systems: str) -> dict[str, list[str]]:
 
 def words(*some: str) -> list[str]:
     return [some[number % len(some)] for number in range(len(TEXTS))]
-
-
-def run(folder: Path, table: Sequence[Row], *options: str, command: str = "import csv") -> tuple[int, str]:
-    path = folder / "held.json"
-    path.write_text(json.dumps(table))
-    to = "--results" if command == "score" else "--out"
-    result = CliRunner().invoke(cli, [*command.split(), str(path), *options, to, str(folder / "runs")])
-    error = "" if isinstance(result.exception, SystemExit | None) else str(result.exception)
-    return result.exit_code, result.output + error
 
 
 def offers(text: str, start: str = "--map") -> list[list[str]]:

@@ -122,3 +122,10 @@ def test_a_first_line_that_is_said_to_be_a_row_is_one(tmp_path: Path) -> None:
     options = ["--map", "question=column 1", "--map", "answer=column 3", "--set", "header=false"]
     result = CliRunner().invoke(cli, ["import", "csv", str(path), *options, "--out", str(tmp_path / "runs")])
     assert "6 samples" in result.output, result.exception
+
+
+def test_a_pattern_that_matches_no_column_is_named_with_its_target(tmp_path: Path) -> None:
+    code, printed = run(tmp_path, SYSTEMS, "--map", "score.k1=*_zz")
+    assert code == 1
+    assert "has no column '*_zz'" in printed
+    assert "--map score.k1" in printed

@@ -475,7 +475,7 @@ class Csv:
             _check_map(path, {"condition": column}, columns)
         named: dict[Role, tuple[str, ...]] = {}
         if self._options.answers:
-            named["answer"] = _of_systems_named(path, self._options.answers, columns)
+            named["answer"] = _of_systems_named(path, "answer", self._options.answers, columns)
         targets = {*_TARGETS} - {*ROLES}
         targets |= {name for name in columns if name.startswith(("score.", "reason."))}
         chosen = {name: name for name in columns if name in targets} | mapped
@@ -485,9 +485,9 @@ class Csv:
                 named[role] = (column,)
 
         judged = [column for target, column in chosen.items() if target.startswith("score.")]
-        systems_scored = _of_systems_named(path, self._options.scored, columns)
-        patterns = [*self._of_systems.values()]
-        systems_scored += _of_systems_named(path, patterns, columns)
+        systems_scored = _of_systems_named(path, "score", self._options.scored, columns)
+        for metric, pattern in self._of_systems.items():
+            systems_scored += _of_systems_named(path, f"score.{metric}", [pattern], columns)
         if not (mapped or self._options.answers or systems_scored):
             systems_scored = scored_systems(columns)
         if judged or systems_scored:
@@ -645,11 +645,13 @@ def _of_answers(
     return systems, own
 
 
-def _of_systems_named(path: Path, patterns: Iterable[str], columns: Columns) -> tuple[str, ...]:
-    """The columns that the user has named, each of another system. Raises BadOption."""
+def _of_systems_named(
+    path: Path, target: str, patterns: Iterable[str], columns: Columns
+) -> tuple[str, ...]:
+    """The columns that the user has named for `target`, each of a system. Raises BadOption."""
     found = tuple(columns_like(patterns, columns))
     for column in found:
-        _check_map(path, {"answer": column}, columns)
+        _check_map(path, {target: column}, columns)
 
     return found
 

@@ -30,6 +30,7 @@ def listed_apart(rows: Rows, columns: Columns) -> Rows | None:
     parallel = _parallel(rows, columns)
     if parallel:
         return _apart(rows, parallel)
+    first = rows.first_rows()
     for path, column in columns.items():
         if "." in path or 2 * (column.lists + column.objects) <= column.rows:
             continue
@@ -45,7 +46,7 @@ def listed_apart(rows: Rows, columns: Columns) -> Rows | None:
 
             return with_rows(rows, chats, f"rows: the chats in '{path}'")
 
-        entries = [part for row in rows.first_rows() for part in _entries(row, path)]
+        entries = [part for row in first for part in _entries(row, path)]
         inside = columns_of(entries)
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
         deeper = []
@@ -165,11 +166,12 @@ def turns_apart(rows: Rows) -> Rows | None:
     """A row for each turn with a question in lists of turns, with its place in `turn`; None: there
     are no such lists.
     """
-    columns = rows.seen_columns()
+    first = rows.first_rows()
+    columns = columns_of(first)
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows or not is_of_turns(path):
             continue
-        entries = [part for row in rows.first_rows() for part in _entries(row, path)]
+        entries = [part for row in first for part in _entries(row, path)]
         if not with_role(columns_of(entries), "question"):
             continue
         turns: list[NumberedRow] = []

@@ -298,11 +298,12 @@ def time_column(rows: Rows, columns: Columns) -> str | None:
     """The column that says when each message was sent: of several, the one that differs most."""
     best = None
     most = -1
+    first = rows.first_rows()
     for path, column in columns.items():
         if "." in path or not _TIMES & {*words_of(path)}:
             continue
         is_dated = True
-        for row in rows.first_rows():
+        for row in first:
             value = row.get(path)
             if not is_empty(value) and _seconds(value) is None:
                 is_dated = False
@@ -359,13 +360,14 @@ def _conversation(rows: Rows, columns: Columns, speaker: str) -> str | None:
     named = with_role(columns, "conversation")
     if named:
         return named[0]
+    first = rows.first_rows()
     for path in columns:
         words = words_of(path)
         may_name = words[-1:] in _IDENTIFYING or words in _GROUPS
         if "." in path or not may_name:
             continue
         spoken: dict[str, set[str]] = {}
-        for row in rows.first_rows():
+        for row in first:
             who = str(cell(row, speaker))
             spoken.setdefault(str(row.get(path)), set()).add(who)
 

@@ -76,8 +76,9 @@ def in_shaped_lists(rows: Rows, columns: Columns, agent: Sequence[str] | None) -
     """Rows with a list of objects of which one key has few short values in turn, and another what
     they say.
     """
+    first = rows.first_rows()
     for path in columns:
-        lists = [_entries(cell(row, path)) for row in rows.first_rows()]
+        lists = [_entries(cell(row, path)) for row in first]
         lists = [entries for entries in lists if entries]
         if 2 * len(lists) <= columns[path].filled:
             continue

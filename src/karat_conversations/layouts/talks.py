@@ -309,8 +309,9 @@ def _in_cells(
     agent: Sequence[str] | None,
     whole: bool,
 ) -> Rows | None:
+    first = rows.first_rows()
     for path in [path for path in columns if "." not in path]:
-        values = [row.get(path) for row in rows.first_rows()]
+        values = [row.get(path) for row in first]
         filled = [value for value in values if not is_empty(value)]
         if 2 * len(filled) <= len(values):
             continue

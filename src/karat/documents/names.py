@@ -64,6 +64,7 @@ _MERGED = (
 )
 
 
+@lru_cache(maxsize=4096)  # a column's name is asked for by many rules
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: `expectedOutput`, `expected output` and `Expected_Output`
     are the same.

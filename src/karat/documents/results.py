@@ -312,11 +312,17 @@ def coded(rows: Sequence[Row], columns: Columns) -> list[tuple[str, str, str]]:
     """Columns of numbers that encode the few words of another, as `label_numeric` does with
     `label`: the column of numbers, the column of words, and each number with its word.
     """
+    named: dict[tuple[str, ...], str] = {}
+    for path in columns:
+        named.setdefault(words_of(path), path)
+
     found = []
     for number, column in columns.items():
         *words, last = words_of(number) or ("",)
-        text = next((path for path in columns if words and words_of(path) == tuple(words)), None)
-        if text is None or last not in _CODED or not column.numbers or not columns[text].texts:
+        if not words or last not in _CODED or not column.numbers:
+            continue
+        text = named.get(tuple(words))
+        if text is None or not columns[text].texts:
             continue
         pairs = set()
         for row in rows:

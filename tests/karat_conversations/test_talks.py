@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from karat import plugins
 from karat.documents.chats import NAME
@@ -520,3 +521,25 @@ def test_headings_may_be_the_speakers(tmp_path):
     )
     roles = [message["role"] for row in found for message in row[MESSAGES] if message["role"] != "system"]
     assert roles == ["user", "assistant"] * 2
+
+
+class Counted(list):
+    """Rows that count how often they are read from the start."""
+
+    reads = 0
+
+    def __iter__(self):
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_rows_are_read_as_often_with_many_columns_as_with_few(tmp_path):
+    reads = []
+    for columns in (3, 60):
+        row = {f"place {number}": [{"name": f"Museum {number}", "city": "Bath"}] for number in range(columns)}
+        rows = read_rows(written(tmp_path, [row] * 4))
+        counted = Counted(rows.rows)
+        laid_out(structs.replace(rows, rows=counted), whole=True)
+        reads.append(counted.reads)
+
+    assert 0 < reads[0] == reads[1]

@@ -617,15 +617,25 @@ def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     """The ways in which columns may be messages, or what is asked and answered, with a comment."""
     columns = rows.seen_columns()
     yield from _of_columns(rows, columns)
+    for path, apart in _lists_apart(rows, columns):
+        inside = apart.seen_columns()
+        within = {name: inside[name] for name in inside if name.startswith(path)}
+        yield from _of_columns(apart, within)
+
+
+_MOST_LISTS = 20  # columns with lists that are looked into: a file of chats has few
+
+
+def _lists_apart(rows: Rows, columns: Columns) -> Iterator[tuple[str, Rows]]:
+    """The first columns that hold lists of objects, each with a row for each of its objects."""
+    looked_into = 0
     for path, column in columns.items():
         entries = column.example
-        if not isinstance(entries, list):
+        if looked_into == _MOST_LISTS or not isinstance(entries, list):
             continue
         if any(isinstance(entry, Mapping) for entry in entries):
-            apart = entries_apart(rows, path)
-            inside = apart.seen_columns()
-            within = {name: inside[name] for name in inside if name.startswith(path)}
-            yield from _of_columns(apart, within)
+            looked_into += 1
+            yield path, entries_apart(rows, path)
 
 
 def _of_columns(rows: Rows, columns: Columns) -> Iterator[tuple[Speaking, str]]:
@@ -855,11 +865,7 @@ def question(rows: Rows, why: str) -> str:
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
 
-    apart = [rows]
-    for path, column in columns.items():
-        if isinstance(column.example, list):
-            apart.append(entries_apart(rows, path))
-
+    apart = [rows, *(apart for _, apart in _lists_apart(rows, columns))]
     by_turns = [path for path, column in columns.items() if _holds_turns(column)]
     if not ways and len(by_turns) == 1:
         said = f"'{by_turns[0]}': two speak by turns, the first is {BY_TURNS[0]}"

@@ -38,6 +38,7 @@ from karat.formats import count, excerpt, plural, some_of
 _LONGEST_PRINTED = 1_000_000  # bytes of a line
 _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
 _LARGEST_JSON = 512 << 20  # bytes, of a JSON file, which is read as a whole
+_KEPT = 2**21  # bytes of a JSONL file whose objects are kept, since they are read several times
 _BLOCK = 64  # lines that are read at once
 
 
@@ -389,13 +390,21 @@ def _are_objects(lines: Sequence[bytes]) -> bool:
 
 
 class _Objects:
-    """The objects of a JSONL file, decoded anew each time: only the text is kept in memory."""
+    """The objects of a JSONL file. Those of a large file are decoded anew each time: only the text
+    is kept in memory.
+    """
 
     def __init__(self, data: bytes, unfit: frozenset[int], last: int) -> None:
         self._data, self._unfit, self._last = data, unfit, last
+        self._kept: Sequence[NumberedRow] | None = None
 
     def __iter__(self) -> Iterator[NumberedRow]:
-        return chain.from_iterable(self._blocks())
+        rows = chain.from_iterable(self._blocks())
+        if len(self._data) > _KEPT:
+            return rows
+        if self._kept is None:
+            self._kept = [*rows]
+        return iter(self._kept)
 
     def _blocks(self) -> Iterator[list[NumberedRow]]:
         """The objects of some lines at a time, so that one more costs little."""

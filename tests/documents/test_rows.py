@@ -196,6 +196,13 @@ BAD_JSON = "is not JSON, column 7: expecting value"
         ("t.ndjson", '{"a": 1}\n', [(1, {"a": 1})], [], []),
         ("t.jsonl", '{"a": 1}\n{"a": x}\n{"a": 3}', [(1, {"a": 1}), (3, {"a": 3})], [], [f"line 2: {BAD_JSON}"]),
         ("t.jsonl", '{"a": 1}\n[1]\n', [(1, {"a": 1})], [], ["line 2: is a list; each line must be a JSON object"]),
+        (
+            "t.jsonl",
+            '["q", {"a": 1}]\n["r", {"a": 2}]\n',
+            [],
+            [],
+            [f"line {number}: is a list; each line must be a JSON object" for number in (1, 2)],
+        ),
         ("t.jsonl", '{"a": 1}\n"x"\n', [(1, {"a": 1})], [], ["line 2: is a text; each line must be a JSON object"]),
         ("t.jsonl", '{"a": 1}\n7\n', [(1, {"a": 1})], [], ["line 2: is a number (7); each line must be a JSON object"]),
         ("t.jsonl", '{"a": 1}\ntrue\n', [(1, {"a": 1})], [], ["line 2: is true; each line must be a JSON object"]),

@@ -299,7 +299,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     _refuse_binary(path, data)
     unfit: list[int] = []
     # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
-    if data.removeprefix(_BOM).lstrip()[:1] == b"[":
+    if data.removeprefix(_BOM).lstrip()[:1] == b"[" and not _is_by_line(data):
         _json_list(rows, path, data)
         return
 
@@ -432,6 +432,14 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     return (numbered for numbered in said if _COMMENT.match(numbered[1]) is None)
 
 
+def _is_by_line(data: bytes) -> bool:
+    """Whether the first lines are objects, or lists, of their own."""
+    lines = _lines(data)
+    first = next(lines, (0, b""))[1]
+    second = next(lines, (0, b""))[1]
+    return first[:1] + first[-1:] in (b"{}", b"[]") and first[:1] == second[:1]
+
+
 class _Within(msgspec.Struct, frozen=True):
     """The list may be inside an object: the name of the list to read; None: the only one."""
 
@@ -443,9 +451,7 @@ class _Within(msgspec.Struct, frozen=True):
 
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
     _refuse_binary(path, data)
-    lines = iter(_lines(data))
-    first, second = next(lines, (0, b""))[1], next(lines, (0, b""))[1]
-    if first[:1] == b"{" and first[-1:] == b"}" and second[:1] == b"{":
+    if _is_by_line(data):
         _json_lines(rows, path, data)  # one object a line, whatever the file's name
         return
 

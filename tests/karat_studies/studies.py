@@ -10,9 +10,17 @@ from typing import Any
 from karat_studies.kinds.study.format import StudyFile
 from karat_studies.kinds.study.places import shipped_studies
 from karat_studies.kinds.study.reading import read_study
+from karat_studies.replication import Agreement, Difference, Draws, repeated_differences
 from karat_studies.replication.evidence import Side
 
-__all__ = ["MATERIALS", "STUDY", "read", "shipped", "stated", "write"]
+__all__ = ["MATERIALS", "STUDY", "differences", "read", "shipped", "stated", "write"]
+
+
+def differences(
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, **more: Any
+) -> tuple[Difference, Difference]:
+    """Of PAS and of ECS, for one repetition."""
+    return repeated_differences([first], [second], first_draws=[first_draws], second_draws=[second_draws], **more)
 
 
 @cache

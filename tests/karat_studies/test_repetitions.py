@@ -12,13 +12,14 @@ from karat_studies.replication import (
     Draws,
     Side,
     StudyTest,
-    difference_uncertainty,
     draw_scores,
     repeated_differences,
     repeated_uncertainty,
     score_tests,
     score_uncertainty,
 )
+
+from .studies import differences
 
 WHOLE = ("benchmark", "")
 
@@ -104,7 +105,7 @@ def test_differences_are_means_and_paired_ones_have_no_noise_of_their_own() -> N
     one, two = agreement(), agreement(1.0)
     draws = draw_scores(one, rng=rng(), replicates=300)
     moved = Draws(log_bf=draws.log_bf + 1.0, d=draws.d + 0.2)
-    single = difference_uncertainty(one, two, first_draws=draws, second_draws=moved)
+    single = differences(one, two, first_draws=draws, second_draws=moved)[0]
     pas, ecs = repeated_differences([one] * 2, [two] * 2, first_draws=[draws] * 2, second_draws=[moved] * 2)
     assert (pas.value, pas.se, pas.n) == pytest.approx((single.value, single.se, single.n))
     assert ecs.n == 12

@@ -12,7 +12,6 @@ from karat_studies.replication import (
     Side,
     StudyTest,
     TestRows,
-    difference_uncertainty,
     join_draws,
     log_odds_ratio,
     multiplicities,
@@ -20,6 +19,8 @@ from karat_studies.replication import (
     score_tests,
     score_uncertainty,
 )
+
+from .studies import differences
 
 N = 24
 METHODS = {"anova": "jzs", "contingency": "independent_multinomial", "mannwhitney": "asymptotic"}
@@ -227,6 +228,6 @@ def test_the_method_says_what_was_drawn():
     said = "over participants and groups; 1 of 3 tests by their statistics"
     assert spread.pas["benchmark", ""].method == f"± 1.96 bootstrap SE {said}"
     assert spread.ecs_fixed["benchmark", ""].method == f"percentile, moved by the bootstrap's bias {said}"
-    apart = difference_uncertainty(found, found, first_draws=draws, second_draws=draws)
+    apart = differences(found, found, first_draws=draws, second_draws=draws)[0]
     assert (apart.value, apart.se) == (0.0, 0.0)
     assert apart.method == f"± 1.96 bootstrap SE, paired by draw {said}"

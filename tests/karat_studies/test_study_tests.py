@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from karat.errors import BadDataset, BadOption
-from karat_query.sql import Limits
+from karat_query.sql import Limits, select_each
 from karat_studies.kinds.study.copy import answer_copy, statistic_copies, statistic_copy
-from karat_studies.kinds.study.experiments import Response, data_of, tallied, to_study_tests
+from karat_studies.kinds.study.experiments import Response, data_of, table_of, tallied, to_study_tests
 from karat_studies.kinds.study.format import Arm, Test
 from karat_studies.kinds.study.sides import agent_side, human_side
 from karat_studies.replication import Side, measure, score_tests
@@ -363,7 +363,13 @@ def test_derive_may_not_reach_out_nor_go_on_forever(tmp_path: Path) -> None:
     endless = "FROM responses, range(100000000000) AS many WHERE many.range % 7 > 8"
     study = read(tmp_path, STUDY.replace("FROM responses", endless), sql=False)
     with pytest.raises(BadOption, match=r"derive: took longer than 0\.5 seconds"):
-        data_of(study, some("gain", 3, choice="A"), limits=Limits(seconds=0.5))
+        select_each(
+            study.derive,
+            "responses",
+            [table_of(study, some("gain", 3, choice="A"))],
+            limits=Limits(seconds=0.5),
+            place="derive",
+        )
 
 
 def test_columns_of_games_are_there(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from tests.karat_studies.test_scores import SIDES, t_test
 from karat_studies.replication import (
     Side,
     StudyTest,
-    difference_uncertainty,
     draw_scores,
     pas_interval_of_test,
     score_test,
@@ -19,6 +18,8 @@ from karat_studies.replication import (
     score_uncertainty,
     weighted_ccc,
 )
+
+from .studies import differences
 
 
 @pytest.mark.parametrize("kind", SIDES)
@@ -153,9 +154,9 @@ def test_studies_that_are_left_out_of_a_comparison_do_not_count():
     second = score_tests([replace(one, agent=replace(one.agent, statistic=0.5)) for one in tests])
     draws = [draw_scores(each, rng=np.random.default_rng(2), replicates=50) for each in (first, second)]
     both = {"first_draws": draws[0], "second_draws": draws[1]}
-    found = difference_uncertainty(first, second, without=["b"], **both)
+    found = differences(first, second, without=["b"], **both)[0]
     assert (found.n, found.value) == (3, pytest.approx(second.studies[0].pas - first.studies[0].pas))
-    nothing = difference_uncertainty(first, second, without=["a", "b"], **both)
+    nothing = differences(first, second, without=["a", "b"], **both)[0]
     assert (math.isnan(nothing.value), nothing.method) == (True, "no test outside a, b is scored under both")
 
 
@@ -174,16 +175,16 @@ def test_the_ecs_of_a_study_with_few_tests_has_no_interval():
 def test_conditions_with_the_same_draws_differ_by_nothing():
     agreement = benchmark()
     draws = draw_scores(agreement, rng=np.random.default_rng(2), replicates=40)
-    found = difference_uncertainty(agreement, agreement, first_draws=draws, second_draws=draws)
+    found = differences(agreement, agreement, first_draws=draws, second_draws=draws)[0]
     assert (found.value, found.se, found.n) == (0.0, 0.0, 24)
     other = draw_scores(agreement, rng=np.random.default_rng(3), replicates=40)
-    assert difference_uncertainty(agreement, agreement, first_draws=draws, second_draws=other).se > 0
+    assert differences(agreement, agreement, first_draws=draws, second_draws=other)[0].se > 0
 
 
 def test_conditions_without_a_shared_test_have_no_difference():
     one, two = (score_tests([t_test(name, "F1", "T1", 2.0, 2.0)]) for name in ("a", "b"))
     draws = [draw_scores(each, rng=np.random.default_rng(2), replicates=10) for each in (one, two)]
-    found = difference_uncertainty(one, two, first_draws=draws[0], second_draws=draws[1])
+    found = differences(one, two, first_draws=draws[0], second_draws=draws[1])[0]
     assert (math.isnan(found.value), found.n) == (True, 0)
 
 

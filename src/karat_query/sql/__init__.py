@@ -38,7 +38,6 @@ __all__ = [
     "load",
     "need_duckdb",
     "quoted",
-    "select",
     "select_each",
     "shape_of",
 ]
@@ -104,24 +103,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     types: dict[str, str]
     # name given by AS, in any part of the query → the names it mentions
     sources: dict[str, tuple[str, ...]]
-    constants: tuple[str, ...]  # every text literal in the query
     # why the same tables may give another result, each as the start of a sentence
     changing: tuple[str, ...]
-
-
-def select(
-    sql: str, tables: Mapping[str, Table], *, limits: Limits | None = None, place: str = "sql"
-) -> Selected:
-    """The rows of one SELECT. Raises BadOption, naming `place`, if the query is not allowed or
-    fails.
-    """
-    limits = limits or Limits()
-    filled = {
-        name: {"types": dict(table.types), "columns": dict(table.columns)}
-        for name, table in tables.items()
-    }
-    answer = _asked({"what": "rows", "sql": sql, "tables": filled}, limits, place)
-    return Selected(columns=answer["columns"])
 
 
 def select_each(
@@ -135,15 +118,15 @@ def select_each(
     """The rows of one SELECT over a table called `name`, once for each of several contents, in one
     process.
 
-    All have the columns of the first. The time limit applies to each. Raises BadOption like
-    `select`.
+    All have the columns of the first. The time limit applies to each. Raises BadOption, naming
+    `place`, if the query is not allowed or fails.
     """
     if not tables:
         return []
     limits = limits or Limits()
-    empty = {name: {"types": dict(tables[0].types), "columns": {}}}
-    fills = [{name: dict(table.columns)} for table in tables]
-    asked = {"what": "each", "sql": sql, "tables": empty, "fills": fills}
+    types = {name: dict(tables[0].types)}
+    fills = [dict(table.columns) for table in tables]
+    asked = {"what": "each", "sql": sql, "types": types, "fills": fills}
     answer = _asked(asked, limits, place, times=len(tables))
     return [Selected(columns=columns) for columns in answer["each"]]
 
@@ -162,13 +145,12 @@ def shape_of(sql: str, types: Mapping[str, Mapping[str, str]], *, place: str = "
 
 @lru_cache(maxsize=256)
 def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> Shape:
-    empty = {name: {"types": dict(types), "columns": {}} for name, types in tables}
-    answer = _asked({"what": "shape", "sql": sql, "tables": empty}, Limits(), "sql")
+    types = {name: dict(columns) for name, columns in tables}
+    answer = _asked({"what": "shape", "sql": sql, "types": types}, Limits(), "sql")
     sources = {name: tuple(mentioned) for name, mentioned in answer["sources"].items()}
     return Shape(
         types=answer["types"],
         sources=sources,
-        constants=tuple(answer["constants"]),
         changing=tuple(answer["changing"]),
     )
 

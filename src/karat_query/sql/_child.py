@@ -109,29 +109,23 @@ def _answer(question: JsonObject) -> JsonObject:
     sql = question["sql"]
     with duckdb.connect(":memory:") as connection:
         _check_one_select(connection, sql)
-        for name, table in question["tables"].items():
-            connection.execute(_declaration(name, table["types"]))
-            _insert(connection, name, table["types"], table["columns"])
+        for name, types in question["types"].items():
+            connection.execute(_declaration(name, types))
 
         connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
         _lock(connection)
         if question["what"] == "shape":
             return _shape(connection, sql)
-        if question["what"] == "each":
-            # The rows for each of several contents of the tables. The clock starts anew for
-            # each.
-            results = []
-            for fill in question["fills"]:
-                signal.setitimer(signal.ITIMER_REAL, question["seconds"])
-                for name, columns in fill.items():
-                    connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
-                    _insert(connection, name, question["tables"][name]["types"], columns)
+        # The rows for each of several contents of the table. The clock starts anew for each.
+        [(name, types)] = question["types"].items()
+        results = []
+        for columns in question["fills"]:
+            signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+            connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
+            _insert(connection, name, types, columns)
+            results.append(_rows(connection, sql, question["rows"]))
 
-                results.append(_rows(connection, sql, question["rows"])["columns"])
-
-            return {"each": results}
-
-        return _rows(connection, sql, question["rows"])
+        return {"each": results}
 
 
 def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -193,10 +187,8 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> JsonObj
         raise _Refused(f"gives more than {most} rows")
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return {
-        "columns": {
-            name: [_plain(value) for value in column]
-            for name, column in zip(names, columns, strict=True)
-        }
+        name: [_plain(value) for value in column]
+        for name, column in zip(names, columns, strict=True)
     }
 
 
@@ -416,7 +408,6 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
     _check_names([row[0] for row in described])
     tree = _tree(connection, sql)
     sources: dict[str, set[str]] = {}
-    constants: set[str] = set()
     top = (tree.get("statements") or [{}])[0].get("node")
     for node in _walk(tree):
         if node.get("type") == "SET_OPERATION_NODE":
@@ -426,15 +417,10 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
         alias = node.get("alias")
         if alias and "class" in node:
             sources.setdefault(alias, set()).update(_mentioned(node))
-        literal = node.get("literal") or node.get("value")
-        if isinstance(literal, dict):
-            text = literal.get("text", literal.get("value"))
-            constants.update([text] if isinstance(text, str) else ())
 
     return {
         "types": {row[0]: row[1] for row in described},
         "sources": {alias: sorted(names) for alias, names in sources.items()},
-        "constants": sorted(constants),
         "changing": _changing(connection, tree),
     }
 

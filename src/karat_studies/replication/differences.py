@@ -105,44 +105,6 @@ def _shared(measure: _Measure, first: Agreement, second: Agreement) -> Pairs:
     return tuple(found)
 
 
-def difference_uncertainty(
-    first: Agreement,
-    second: Agreement,
-    *,
-    first_draws: Draws,
-    second_draws: Draws,
-    paired: bool = True,
-    without: Collection[str] = (),
-) -> Difference:
-    """The benchmark PAS of the second condition minus that of the first, over tests scored under
-    both.
-
-    If both sets of replicates resample the same participants in the same draws, the difference is
-    paired; drawn separately, it is as wide as for independent conditions. `paired` only reports
-    which it is. The interval has the level of `first`. `without`: names of studies to leave out.
-    """
-    pair = _Pair(first, second, first_draws, second_draws)
-    return _mean_change(PAS, [pair.change(PAS, paired=paired, without=without)], first.level)
-
-
-def ecs_difference_uncertainty(
-    first: Agreement,
-    second: Agreement,
-    *,
-    first_draws: Draws,
-    second_draws: Draws,
-    paired: bool = True,
-) -> Difference:
-    """The overall ECS of the second condition minus that of the first, over tests with an effect
-    under both.
-
-    For these studies: percentiles of the differences of replicates, shifted by their bias as for
-    one condition.
-    """
-    pair = _Pair(first, second, first_draws, second_draws)
-    return _mean_change(ECS, [pair.change(ECS, paired=paired)], first.level)
-
-
 def repeated_differences(
     first: Sequence[Agreement],
     second: Sequence[Agreement],
@@ -152,9 +114,13 @@ def repeated_differences(
     paired: bool = True,
     without: Collection[str] = (),
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, second minus first: means of the differences of each
-    repetition.
+    """PAS of the benchmark and overall ECS, second minus first, over tests that have them under
+    both: means of the differences of each repetition.
 
+    If both sets of replicates resample the same participants in the same draws, the difference is
+    paired; drawn separately, it is as wide as for independent conditions. `paired` only reports
+    which it is. The intervals have the level of `first`; that of ECS is of these studies:
+    percentiles of the differences of replicates, shifted by their bias as for one condition.
     `without`: names of studies to leave out of PAS.
     """
     each = zip(first, second, first_draws, second_draws, strict=True)

@@ -48,13 +48,6 @@ class StudyDraws:
     """Replicates of the tests of one run, in the order of its scores."""
 
     draws: Draws
-    statistic: (
-        # (replicates, tests): t, F, r, U, z, k, ratio, of 2×2 tables ln OR; NaN where statistics
-        # were drawn
-        Floats
-    )
-    units: int  # units drawn from: participants, or groups
-    smallest: int  # units in the smallest arm: with few, the spread is too small
     # test → why its statistic was drawn instead
     reasons: Mapping[int, str] = field(default_factory=dict)
 
@@ -141,7 +134,7 @@ def study_draws(
 
     return [
         plan.draws(
-            np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own
+            np.concatenate(parts) if parts else np.empty((0, 2, len(plan.run.scores))), rng=own
         )
         for plan, parts, own in zip(plans, results, apart, strict=True)
     ]
@@ -241,11 +234,11 @@ class _Plan:
         return self._tests[score.test.sub_study, score.test.finding, score.test.test]
 
     def replicates(self, weights: Floats, rng: np.random.Generator) -> Floats:
-        """(replicates, 3, tests): statistic, ln BF and d.
+        """(replicates, 2, tests): ln BF and d.
 
         `rng`: of groups whose answers are all the same.
         """
-        values = np.full((len(weights), 3, len(self.run.scores)), np.nan)
+        values = np.full((len(weights), 2, len(self.run.scores)), np.nan)
         if self._reducer is not None:
             if self.reasons:
                 return values
@@ -265,18 +258,15 @@ class _Plan:
         for at, rows in self._rows.items():
             method = self.run.scores[at].method
             replicate = replicate_test(rows, weights, method=method, rng=rng)
-            values[:, 0, at], values[:, 1, at], values[:, 2, at] = (
-                replicate.statistic,
-                replicate.log_bf,
-                replicate.d,
-            )
+            values[:, 0, at] = replicate.log_bf
+            values[:, 1, at] = replicate.d
 
         return values
 
     def draws(self, values: Floats, *, rng: np.random.Generator) -> StudyDraws:
         """All replicates; tests without their own are drawn from their statistics."""
-        log_bf = values[:, 1].copy()
-        d = values[:, 2].copy()
+        log_bf = values[:, 0].copy()
+        d = values[:, 1].copy()
         for at in self.reasons:
             score = self.run.scores[at]
             log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
@@ -309,9 +299,6 @@ class _Plan:
                 drawn=tuple(kinds),
                 units=tuple(units),
             ),
-            statistic=values[:, 0],
-            units=len(self.units.strata),
-            smallest=int(self.units.sizes.min(initial=len(self.units.strata))),
             reasons=self.reasons,
         )
 
@@ -408,12 +395,9 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
     return columns
 
 
-def measured(test: Test, columns: Columns, method: str) -> tuple[float, float, float]:
-    """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are
-    asymptotic.
-    """
+def measured(test: Test, columns: Columns, method: str) -> tuple[float, float]:
+    """Ln BF and d of one replicate, computed like every other test; rank tests are asymptotic."""
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
     measures = measure(test.statistic_kind, side, method=method)
-    two_by_two = test.kind == "contingency" and not np.isnan(measures.effect)
-    return measures.effect if two_by_two else side.statistic, measures.log_bf, measures.d
+    return measures.log_bf, measures.d

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadOption, QueryTooLong
-from karat_query.sql import Limits, Selected, Table, select, select_each
+from karat_query.sql import Selected, Table, select_each
 from karat_studies.kinds.study.columns import (
     PAYOFF,
     arms_of,
@@ -129,16 +129,9 @@ def _both_sides(
     )
 
 
-def data_of(
-    study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None
-) -> Selected:
+def data_of(study: StudyFile, responses: Sequence[Response]) -> Selected:
     """The table `data`: `derive` applied to `responses`. Raises BadOption."""
-    return select(
-        study.derive,
-        {"responses": table_of(study, responses)},
-        limits=limits,
-        place="derive",
-    )
+    return data_of_each(study, [responses])[0]
 
 
 def data_of_each(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected]:

@@ -1,7 +1,7 @@
 """Charts of how closely an agent matches people: evidence by test, effects, their differences, who
 took part.
 
-They show a condition of a run, or a table of tests; both have one form, `Drawn`.
+They show a condition of a run, or of a table of tests.
 """
 
 from __future__ import annotations
@@ -35,62 +35,39 @@ from karat.blocks import (
 )
 from karat_studies.kinds.study.analysis.model import (
     PEOPLE,
-    Caricature,
-    FloorScore,
-    LevelScore,
     StudyCondition,
     StudyFloor,
+    TestResult,
     plain,
 )
 from karat_studies.kinds.study.analysis.scores import summary_of_tests
 from karat_studies.replication import Agreement, Uncertainty, z_of_level
 
-_NAN = float("nan")
 _TOGETHER = 40  # tests, or arms, in one chart; with more arms a line is a study
 
 
 class _Test(msgspec.Struct, frozen=True, kw_only=True):
-    """One test. NaN: not known."""
+    """One test under one condition. None: not known."""
 
     name: str  # finding and test, unique
-    study: str
-    pi_human: float
-    pi_agent: float
-    pas: float
-    pas_directional: float
-    log_bf_human: float
-    log_bf_agent: float
-    opposed: bool
-    d_human: float
-    d_human_se: float
-    d_agent: float
-    d_agent_se: float
-    z_diff: float
-    pi_floor: float = _NAN  # of random answers
+    result: TestResult
+    posteriors: tuple[float | None, ...]  # of people, of the agent, of random answers if shown
 
     @property
-    def has_effects(self) -> bool:
-        """On both sides."""
-        return math.isfinite(self.d_human) and math.isfinite(self.d_agent)
-
-
-class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition: its main numbers, and every test."""
-
-    name: str
-    tests: tuple[_Test, ...]
-    scores: LevelScore
-    opposed: int  # findings
-    line: Caricature
-    repetitions: int
-    floor: FloorScore | None  # of random answers, if they are shown
+    def effects(self) -> tuple[float, float] | None:
+        """Of people and of the agent, if both are known."""
+        if self.result.d_human is None or self.result.d_agent is None:
+            return None
+        return self.result.d_human, self.result.d_agent
 
     @property
-    def means(self) -> str:
-        """The values drawn for several repetitions."""
-        if self.repetitions < 2:
-            return ""
-        return f" Means over {formats.plural(self.repetitions, 'repetition')}."
+    def errors(self) -> tuple[float | None, float | None]:
+        """Those of both effects; each repetition asked the agent's participants anew."""
+        agent = [row.agent.d_se for row in self.result.repetitions if row.agent.d_se is not None]
+        error = None
+        if agent:
+            error = math.sqrt(math.fsum(one * one for one in agent)) / len(agent)
+        return _over(self.result, "human", "d_se"), error
 
 
 def study_charts(
@@ -109,75 +86,44 @@ def condition_charts(
 
     `floor`: random answers, for comparison.
     """
-    if floor:
-        posteriors = {
-            (row.study, row.sub_study, row.finding, row.test): row.pi for row in floor.tests
-        }
-    else:
-        posteriors = {}
+    random = {}
+    for row in () if floor is None else floor.tests:
+        random[row.study, row.sub_study, row.finding, row.test] = row.pi
 
-    keyed = []
-    for finding in condition.findings:
-        for test in finding.tests:
-            keyed.append(((finding.study, finding.sub_study, finding.id, test.id), test))
-
-    names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
+    keyed = [(finding, test) for finding in condition.findings for test in finding.tests]
+    names = apart(f"{finding.study}/{finding.name} {test.id}" for finding, test in keyed)
     tests = []
-    for name, (key, test) in zip(names, keyed, strict=True):
-        rows = test.repetitions
-        # Of a mean over repetitions, each of which asked participants anew.
-        errors = [row.agent.d_se for row in rows if row.agent.d_se is not None]
-        if errors:
-            error = math.sqrt(math.fsum(one * one for one in errors)) / len(errors)
-        else:
-            error = _NAN
-        tests.append(
-            _Test(
-                name=name,
-                study=key[0],
-                pi_human=_mean([row.human.pi for row in rows]),
-                pi_agent=_mean([row.agent.pi for row in rows]),
-                pas=_known(test.pas.value),
-                pas_directional=_known(test.pas_directional),
-                log_bf_human=_mean([row.human.evidence for row in rows]),
-                log_bf_agent=_mean([row.agent.evidence for row in rows]),
-                opposed=test.opposed,
-                d_human=_known(test.d_human),
-                d_human_se=_mean([row.human.d_se for row in rows]),
-                d_agent=_known(test.d_agent),
-                d_agent_se=error,
-                z_diff=_known(test.z_diff),
-                pi_floor=_known(posteriors.get(key)),
-            )
-        )
+    for name, (finding, test) in zip(names, keyed, strict=True):
+        posteriors = [_over(test, side, "pi") for side in ("human", "agent")]
+        if floor is not None:
+            posteriors.append(random.get((finding.study, finding.sub_study, finding.id, test.id)))
+        tests.append(_Test(name=name, result=test, posteriors=tuple(posteriors)))
 
-    drawn = Drawn(
-        name=condition.condition,
-        tests=tuple(tests),
-        scores=condition.benchmark,
-        opposed=sum(finding.opposed for finding in condition.findings),
-        line=condition.caricature,
-        repetitions=max((len(test.repetitions) for _, test in keyed), default=1),
-        floor=None if floor is None else floor.benchmark,
-    )
-    scored = [test for test in drawn.tests if not math.isnan(test.pas)]
-    effects = [test for test in drawn.tests if test.has_effects]
+    scored = [test for test in tests if test.result.pas.value is not None]
+    effects = [test for test in tests if test.effects is not None]
     return (
-        *(_agreement(drawn, ending, tests) for ending, tests in _parts(scored)),
-        *([_profile(drawn, effects)] if effects else []),
-        *(_forest(drawn, ending, tests) for ending, tests in _parts(effects)),
+        *(_agreement(condition, floor, ending, some) for ending, some in _parts(scored)),
+        *([_profile(condition, floor, effects)] if effects else []),
+        *(_forest(condition, effects, ending, some) for ending, some in _parts(effects)),
     )
 
 
-def _mean(values: list[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    if known:
-        return fmean(known)
-    return _NAN
+def _over(test: TestResult, side: str, name: str) -> float | None:
+    """The mean over the repetitions that have this number of people or of the agent."""
+    values = [getattr(getattr(row, side), name) for row in test.repetitions]
+    kept = [value for value in values if value is not None]
+    if kept:
+        return fmean(kept)
+    return None
 
 
-def _known(value: float | None) -> float:
-    return _NAN if value is None else value
+def _means(condition: StudyCondition) -> str:
+    """The values drawn for several repetitions."""
+    tests = [test for finding in condition.findings for test in finding.tests]
+    repetitions = max((len(test.repetitions) for test in tests), default=1)
+    if repetitions < 2:
+        return ""
+    return f" Means over {formats.plural(repetitions, 'repetition')}."
 
 
 def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
@@ -191,38 +137,36 @@ def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
         yield ending, tests[at : at + _TOGETHER]
 
 
-def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
-    floor = drawn.floor is not None
+def _agreement(
+    condition: StudyCondition, floor: StudyFloor | None, ending: str, tests: Sequence[_Test]
+) -> Chart:
     sides = ("people", "agent", *(["floor"] if floor else []))
     lines, rows = [], []
     for test in tests:
-        posteriors = (test.pi_human, test.pi_agent, *([test.pi_floor] if floor else []))
-        note = "opposite directions" if test.opposed else ""
+        result = test.result
+        note = "opposite directions" if result.opposed else ""
         marks = tuple(
             Mark(value=pi, series=series, label=f"π {sides[series]} {formats.number(pi, digits=3)}")
-            for series, pi in enumerate(posteriors)
-            if not math.isnan(pi)
+            for series, pi in enumerate(test.posteriors)
+            if pi is not None
         )
         lines.append(Line(name=test.name, marks=marks, joined=True, note=note))
-        evidence = (
-            Number(test.log_bf_human, digits=1),
-            Number(test.log_bf_agent, digits=1),
-            Text(note),
-        )
         shares = (
-            Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional)
+            Number(value, digits=3)
+            for value in (*test.posteriors, result.pas.value, result.pas_directional)
         )
-        rows.append(Row(name=test.name, cells=(*shares, *evidence)))
+        evidence = (
+            Number(_over(result, side, "evidence"), digits=1) for side in ("human", "agent")
+        )
+        rows.append(Row(name=test.name, cells=(*shares, *evidence, Text(note))))
 
-    if drawn.opposed:
-        against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction"
-    else:
-        against = ""
-
-    if drawn.floor is None:
-        random = ""
-    else:
-        random = f"; random answers {plain(drawn.floor.pas, digits=3)}"
+    against = ""
+    opposed = sum(finding.opposed for finding in condition.findings)
+    if opposed:
+        against = f"; {formats.plural(opposed, 'finding')} in the opposite direction"
+    random = ""
+    if floor is not None:
+        random = f"; random answers {plain(floor.benchmark.pas, digits=3)}"
 
     heads = (
         "finding and test",
@@ -233,49 +177,56 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         "ln BF agent",
         "note",
     )
-    caption = f"Posteriors: {drawn.name}"
+    name = condition.condition
+    scores = condition.benchmark
     axis = Axis(title="posterior probability of an effect, π", start=0.0, end=1.0)
     return Chart(
-        name=slug("agreement", drawn.name) + ending,
-        title=f"{drawn.name} is in the same state as people with a probability (PAS) of "
-        f"{plain(drawn.scores.pas, digits=3)} over "
-        f"{formats.plural(drawn.scores.tests_used, 'test')} of "
-        f"{formats.plural(drawn.scores.used, 'study', 'studies')}{random}{against}",
+        name=slug("agreement", name) + ending,
+        title=f"{name} is in the same state as people with a probability (PAS) of "
+        f"{plain(scores.pas, digits=3)} over {formats.plural(scores.tests_used, 'test')} of "
+        f"{formats.plural(scores.used, 'study', 'studies')}{random}{against}",
         description=f"One line per test: the probability of an effect given the evidence of "
         f"people and of the agent, joined by a line. Near together they are in the "
         f"same state; opposite directions are written beside the "
-        f"line.{' The third mark is the floor: random answers.' if floor else ''}{drawn.means}",
+        f"line.{' The third mark is the floor: random answers.' if floor else ''}"
+        f"{_means(condition)}",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
-        table=Table(caption=caption, columns=columns(*heads, text=("note",)), rows=tuple(rows)),
+        table=Table(
+            caption=f"Posteriors: {name}",
+            columns=columns(*heads, text=("note",)),
+            rows=tuple(rows),
+        ),
         legend=sides,
         detail=True,
     )
 
 
-def _effect(value: float, se: float, z: float) -> blocks.Estimate:
-    if math.isfinite(se):
+def _effect(value: float, se: float | None, z: float) -> blocks.Estimate:
+    low = high = None
+    if se is not None:
         low = value - z * se
         high = value + z * se
-    else:
-        low, high = (None, None)
 
     return blocks.Estimate(value, low, high, signed=True)
 
 
-def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
-    z = z_of_level(drawn.scores.pas.level)
-    interval = f"{formats.level(drawn.scores.pas.level)} interval"
-    reach = 1.1 * max(max(abs(test.d_human), abs(test.d_agent)) for test in tests) or 1.0
+def _profile(condition: StudyCondition, floor: StudyFloor | None, tests: Sequence[_Test]) -> Chart:
+    name = condition.condition
+    scores = condition.benchmark
+    z = z_of_level(scores.pas.level)
+    interval = f"{formats.level(scores.pas.level)} interval"
+    reach = 1.1 * max(abs(effect) for test in tests for effect in test.effects or ()) or 1.0
     points, rows = [], []
     for test in tests:
-        people = _effect(test.d_human, test.d_human_se, z)
-        agent = _effect(test.d_agent, test.d_agent_se, z)
+        assert test.effects is not None
+        both = zip(test.effects, test.errors, strict=True)
+        people, agent = (_effect(effect, error, z) for effect, error in both)
         rows.append(Row(name=test.name, cells=(people, agent)))
         label = f"{test.name}: people {blocks.plain(people)}, agent {blocks.plain(agent)}"
         points.append(
             Point(
-                x=test.d_human,
-                y=test.d_agent,
+                x=test.effects[0],
+                y=test.effects[1],
                 left=people.low,
                 right=people.high,
                 low=agent.low,
@@ -284,7 +235,7 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
             )
         )
 
-    line = drawn.line
+    line = condition.caricature
     curves = []
     centre = line.centre
     centre_agent = line.centre_agent
@@ -303,22 +254,21 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
         )
 
     identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
-    if drawn.floor is None:
-        random = ""
-    else:
-        random = f" (random answers {plain(drawn.floor.ecs, digits=3)})"
+    random = ""
+    if floor is not None:
+        random = f" (random answers {plain(floor.benchmark.ecs, digits=3)})"
 
     slope = formats.estimate(line.slope, line.low, line.high)
     heads = ("finding and test", f"d people [{interval}]", f"d agent [{interval}]")
     return Chart(
-        name=slug("effects", drawn.name),
-        title=f"{drawn.name}: ECS {plain(drawn.scores.ecs, digits=3)}{random} over "
-        f"{formats.plural(drawn.scores.tests_with_effects, 'effect')}; slope of its effects "
+        name=slug("effects", name),
+        title=f"{name}: ECS {plain(scores.ecs, digits=3)}{random} over "
+        f"{formats.plural(scores.tests_with_effects, 'effect')}; slope of its effects "
         f"on those of people {slope}",
         description=f"One point per test: the agent's effect over that of people, with "
         f"{interval}s. On the dashed line of identity both are equal; the solid line "
         f"is the weighted least-squares line, its band the interval of its "
-        f"slope.{drawn.means}",
+        f"slope.{_means(condition)}",
         panels=(
             Plane(
                 x=Axis(title="effect of people, Cohen's d", start=-reach, end=reach),
@@ -327,41 +277,48 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
                 height=400,
             ),
         ),
-        table=Table(caption=f"Effects: {drawn.name}", columns=columns(*heads), rows=tuple(rows)),
+        table=Table(caption=f"Effects: {name}", columns=columns(*heads), rows=tuple(rows)),
         detail=True,
     )
 
 
-def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
-    z = z_of_level(drawn.scores.pas.level)
-    interval = f"{formats.level(drawn.scores.pas.level)} interval"
+def _forest(
+    condition: StudyCondition, every: Sequence[_Test], ending: str, tests: Sequence[_Test]
+) -> Chart:
+    name = condition.condition
+    level = condition.benchmark.pas.level
+    z = z_of_level(level)
+    interval = f"{formats.level(level)} interval"
     lines = []
     rows = []
     ends = [0.0]
     for test in tests:
-        more = _effect(test.d_agent - test.d_human, math.hypot(test.d_human_se, test.d_agent_se), z)
+        assert test.effects is not None
+        people, agent = test.effects
+        error = None
+        if None not in test.errors:
+            error = math.hypot(*(one or 0.0 for one in test.errors))
+        more = _effect(agent - people, error, z)
         ends += [abs(end) for end in (more.value, more.low, more.high) if end is not None]
         lines.append(Line(name=test.name, marks=blocks.marks_of(more)))
-        numbers = (
-            Number(value, signed=True) for value in (test.d_human, test.d_agent, test.z_diff)
-        )
+        numbers = (Number(value, signed=True) for value in (people, agent, test.result.z_diff))
         rows.append(Row(name=test.name, cells=(more, *numbers)))
 
     reach = 1.05 * max(ends) or 1.0
-    judged = [test for test in drawn.tests if test.has_effects and math.isfinite(test.z_diff)]
-    differing = [test for test in judged if abs(test.z_diff) > z]
-    above = sum(test.z_diff > 0 for test in differing)
+    judged = [test.result.z_diff for test in every if test.result.z_diff is not None]
+    differing = [gap for gap in judged if abs(gap) > z]
+    above = sum(gap > 0 for gap in differing)
     heads = ("finding and test", f"agent − people, d [{interval}]", "d people", "d agent", "z")
     axis = Axis(title="agent − people, Cohen's d", start=-reach, end=reach, zero=0.0)
-    caption = f"Effects less those of people: {drawn.name}"
+    caption = f"Effects less those of people: {name}"
     return Chart(
-        name=slug("effect-differences", drawn.name) + ending,
-        title=f"{drawn.name} differs from people in {formats.count(len(differing))} of "
-        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.scores.pas.level)} "
+        name=slug("effect-differences", name) + ending,
+        title=f"{name} differs from people in {formats.count(len(differing))} of "
+        f"{formats.plural(len(judged), 'effect')} ({formats.level(level)} "
         f"interval without 0): {formats.count(above)} above, "
         f"{formats.count(len(differing) - above)} below",
         description=f"A forest plot: one line per test, the agent's effect less that of people "
-        f"with its {interval}; the dashed line is no difference.{drawn.means}",
+        f"with its {interval}; the dashed line is no difference.{_means(condition)}",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=caption, columns=columns(*heads), rows=tuple(rows)),
         detail=True,

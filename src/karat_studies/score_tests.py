@@ -93,7 +93,7 @@ def score_file(path: Path, asked: StudyTests, output: Output) -> None:
             output.say(f"wrote {written}")
         return
 
-    parts = [report.agreement_text(name, *both, bound=asked.bound) for name, both in scored.items()]
+    parts = [report.agreement_text(scored, bound=asked.bound)]
     data = {name: report.agreement_data(*both, bound=asked.bound) for name, both in scored.items()}
     first, *others = scored
     for name in others:

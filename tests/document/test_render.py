@@ -24,7 +24,13 @@ from karat.blocks import (
     plain,
     without_details,
 )
-from karat.document.render.terminal import table_lines
+from karat.document.render.terminal import block_lines
+
+
+def table_lines(table: Table, *, width: int, color: bool = False) -> list[str]:
+    """Without its caption."""
+    return block_lines([table], width=width, color=color)[2:]
+
 
 COLUMNS = (
     Column("condition", number=False),

@@ -54,9 +54,7 @@ def render_terminal(
     `width`: columns; by default the terminal's, from 60 to 140. `lowest`: how many of the lowest
     questions are shown.
     """
-    page = _Page(
-        width or max(60, min(140, shutil.get_terminal_size((100, 24)).columns)), color=color
-    )
+    page = _Page(width or _terminal_width(), color=color)
     lines = [
         line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)
     ]
@@ -74,9 +72,16 @@ def render_terminal(
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def table_lines(table: Table, *, width: int, color: bool = False) -> list[str]:
-    """One table, without its caption."""
-    return list(_Page(width, color=color).table(table))
+def block_lines(
+    blocks: Iterable[Block], *, width: int | None = None, color: bool = False
+) -> list[str]:
+    """Blocks that belong to no document, one below the other."""
+    page = _Page(width or _terminal_width(), color=color)
+    return [line.rstrip() for block in blocks for line in page.block(block)]
+
+
+def _terminal_width() -> int:
+    return max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
 
 
 class _Page:

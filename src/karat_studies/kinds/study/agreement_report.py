@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import blocks, formats
-from karat.blocks import Cell, Column, Estimate, Number, PValue, Row, Share, Table, Text
-from karat.document.render.terminal import table_lines
+from karat import formats
+from karat.blocks import Cell, Number, PValue, Row, Table, Text, columns, explained
+from karat.document.render.terminal import block_lines
 from karat.records import Json, JsonObject
-from karat_studies.replication import pas_interval_of_test, replication_measures, z_of_level
+from karat_studies.kinds.study.analysis.scores import summary_of_tests
+from karat_studies.kinds.study.sections import blocks_of_tests
+from karat_studies.replication import pas_interval_of_test, replication_measures
 
 if TYPE_CHECKING:
-    from karat_studies.replication import Agreement, Difference, StudyScore, TestScore, Uncertainty
+    from karat_studies.replication import Agreement, Difference, Uncertainty
 
 _DIGITS = 3
 _WIDTH = 200  # columns of a file
@@ -25,269 +26,19 @@ _INSIDE = {True: "yes", False: "no", None: formats.UNKNOWN}
 
 
 def agreement_text(
-    condition: str,
-    agreement: Agreement,
-    sure: Uncertainty,
-    *,
-    bound: float | None = None,
+    scored: Mapping[str, tuple[Agreement, Uncertainty]], *, bound: float | None = None
 ) -> str:
-    """One condition: the two main numbers, auxiliary ones, then levels, findings, effects, other
-    measures.
-    """
-    scores = agreement.benchmark
-    tests = formats.plural(scores.tests_planned, "test")
-    studies = formats.plural(scores.planned, "study", "studies")
+    """The tables of a report over studies, and other measures, for every condition."""
+    shown = list(blocks_of_tests(summary_of_tests(scored)))
+    for name, (agreement, _) in scored.items():
+        shown += _measures(name, agreement, bound)
 
-    low = [finding for finding in agreement.findings if finding.flagged]
-    if not low:
-        covered: list[str] = []
-    else:
-        names = ", ".join(
-            f"{'/'.join(filter(None, one.id))} {formats.share(one.coverage)}" for one in low
-        )
-        least = formats.share(agreement.min_coverage)
-        covered = [f"Few answers could be read (below {least} a finding is not scored): {names}"]
-
-    # The findings, and the strength of evidence on either side
-    if not agreement.opposed:
-        opposed: list[str] = []
-    else:
-        names = ", ".join("/".join(filter(None, name)) for name in agreement.opposed)
-        lines = [f"Effects in opposite directions, which PAS alone would hide: {names}"]
-        for score in agreement.tests:
-            if score.opposed:
-                sides = (("people", score.human), ("agent", score.agent))
-                evidence = ", ".join(
-                    (
-                        f"{who} {'+' if side.sign > 0 else '−'} ln BF "
-                        f"{formats.number(side.log_bf, digits=1)}"
-                    )
-                    for who, side in sides
-                )
-                name = "/".join(filter(None, score.test.finding_id))
-                decisive = ": decisive on both sides" if score.decisive else ""
-                lines.append(f"  {name} {score.test.test}  {evidence}{decisive}")
-
-        opposed = lines
-
-    parts = [
-        [f"{condition}: {tests} of {studies}"],
-        _scores(agreement, sure),
-        [
-            (
-                f"effects as Cohen's d, convention {agreement.convention}; ECS depends on the "
-                f"orientation of effects"
-            )
-        ],
-        _levels("domain", "studies", agreement.domains, sure),
-        _levels("study", "findings", agreement.studies, sure),
-        _findings(agreement),
-        _effects(agreement),
-        _measures(agreement, bound),
-        opposed,
-        covered,
-    ]
-    return "\n\n".join("\n".join(formats.clean(line) for line in lines) for lines in parts if lines)
+    width = None if sys.stdout.isatty() else _WIDTH
+    return "\n".join(block_lines(map(explained, shown), width=width)).strip()
 
 
-def _number(value: float | None) -> str:
-    return formats.number(value, digits=_DIGITS)
-
-
-def _interval(low: float, high: float) -> str:
-    return formats.interval(low, high, digits=_DIGITS)
-
-
-def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
-    """PAS, ECS, and auxiliary numbers."""
-    scores = agreement.benchmark
-    new = agreement.ecs_interval
-    other = agreement.other
-    spread = sure.pas.get(("benchmark", ""))
-    fixed = sure.ecs_fixed.get(("benchmark", ""))
-    ends = (spread.low, spread.high) if spread is not None else (None, None)
-    pas = formats.estimate(scores.pas, *ends, digits=_DIGITS)
-    slope = formats.estimate(
-        agreement.caricature.slope, agreement.caricature.low, agreement.caricature.high
-    )
-    if fixed is None:
-        these = formats.UNKNOWN
-    else:
-        these = _interval(fixed.low, fixed.high) or str(fixed.reason)
-
-    agreeing = f"same direction in {scores.tests_agreeing} of {scores.tests_directed}"
-    ceiling = (
-        f"{_number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with "
-        f"errors"
-    )
-    differs = f"another d in {other.differs} of {formats.plural(len(agreement.tests), 'test')}"
-    strict = (
-        f"{_number(scores.ecs_strict)} as published, {_number(scores.ecs_strict_chi2)} as a χ² test"
-    )
-    return [
-        f"PAS  {pas}   of {scores.tests_used} of {scores.tests_planned} tests",
-        f"     with direction {_number(scores.pas_directional)}; {agreeing}",
-        *(
-            ["     no test has a statistic on both sides: there is an ECS and no PAS"]
-            if not scores.tests_used
-            else []
-        ),
-        (
-            f"ECS  {_number(scores.ecs.value)}   of {scores.tests_with_effects} of "
-            f"{scores.tests_planned} tests"
-        ),
-        f"     for new studies {_interval(new.low, new.high) or new.reason}",
-        f"     for these studies {these}",
-        f"     of a perfect copy, given the errors of both sides: {ceiling}",
-        (
-            f"     r {_number(scores.ecs.pearson)}, bias factor {_number(scores.ecs.bias)}, "
-            f"agent's slope {slope}"
-        ),
-        f"     by the convention {other.convention} {_number(other.ecs.value)}; {differs}",
-        f"auxiliary: normalised PAS {_number(scores.normalized)}; ECS-Strict {strict}",
-    ]
-
-
-def _named(score: TestScore) -> str:
-    return " ".join(["/".join(filter(None, score.test.finding_id)), score.test.test])
-
-
-def _value(value: float | None) -> Number:
-    return Number(value, digits=_DIGITS)
-
-
-def _effect(value: float | None) -> Number:
-    return Number(value, signed=True)
-
-
-def _spread(low: float, high: float, *, signed: bool = False) -> Text:
-    if signed:
-        interval = formats.signed_interval(low, high)
-    else:
-        interval = _interval(low, high)
-
-    return Text(interval or formats.UNKNOWN)
-
-
-def _table(heads: Sequence[str | Column], rows: Sequence[Row]) -> list[str]:
-    if not rows:
-        return []
-    columns = (
-        head if isinstance(head, Column) else Column(head, number=at > 0)
-        for at, head in enumerate(heads)
-    )
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-    else:
-        width = _WIDTH
-    return table_lines(
-        blocks.explained(Table(caption="", columns=tuple(columns), rows=tuple(rows))), width=width
-    )
-
-
-def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertainty) -> list[str]:
-    """Domains or studies."""
-    rows = []
-    for score in scores:
-        spread = sure.pas[(level, score.name)]
-        fixed = sure.ecs_fixed[(level, score.name)]
-        pas = Estimate(score.pas, spread.low, spread.high, digits=_DIGITS)
-        rows.append(
-            Row(
-                name=score.name,
-                cells=(
-                    pas,
-                    _value(spread.se),
-                    _value(score.pas_directional),
-                    _value(score.ecs.value),
-                    _spread(fixed.low, fixed.high),
-                    Text(f"{score.tests_used} of {score.tests_planned}"),
-                    Text(f"{score.used} of {score.planned}"),
-                    Text(f"{score.tests_with_effects} of {score.tests_planned}"),
-                ),
-            )
-        )
-
-    return _table(
-        [level, "PAS", "SE", "directional", "ECS", "these studies", "tests", parts, "effects"], rows
-    )
-
-
-def _findings(agreement: Agreement) -> list[str]:
-    """Agreement by finding: the posteriors of people and agent side by side, one pair per test."""
-    rows = []
-    for score in agreement.tests:
-        spread = pas_interval_of_test(score, level=agreement.level)
-        reasons = "; ".join(dict.fromkeys([*score.human.reasons, *score.agent.reasons]))
-        rows.append(
-            Row(
-                name=_named(score),
-                cells=(
-                    _value(score.pi_human),
-                    _value(score.pi_agent),
-                    _value(score.pas),
-                    _spread(spread.low, spread.high),
-                    _value(score.ceiling),
-                    _value(score.pas_directional),
-                    Share(score.test.coverage),
-                    Text("opposite directions" if score.opposed else reasons),
-                ),
-            )
-        )
-
-    interval = f"{formats.level(agreement.level)} interval"
-    heads = [
-        "finding",
-        "π people",
-        "π agent",
-        "PAS",
-        interval,
-        "ceiling",
-        "directional",
-        "coverage",
-    ]
-    return _table([*heads, Column("", number=False)], rows)
-
-
-def _effects(agreement: Agreement) -> list[str]:
-    """The profile of effects and their differences, with the other convention next to the chosen
-    one.
-    """
-    rows = []
-    z = z_of_level(agreement.level)
-    for score, (human, agent) in zip(agreement.tests, agreement.other.effects, strict=True):
-        apart = score.agent.d - score.human.d
-        se = math.hypot(score.human.d_se, score.agent.d_se)
-        rows.append(
-            Row(
-                name=_named(score),
-                cells=(
-                    _effect(score.human.d),
-                    _effect(score.agent.d),
-                    _effect(apart),
-                    _spread(apart - z * se, apart + z * se, signed=True),
-                    _effect(score.z_diff),
-                    _effect(human),
-                    _effect(agent),
-                ),
-            )
-        )
-
-    heads = [
-        "finding",
-        "d people",
-        "d agent",
-        "agent − people",
-        f"{formats.level(agreement.level)} interval",
-        "z",
-        f"{agreement.other.convention}: people",
-        "agent",
-    ]
-    return _table(heads, rows)
-
-
-def _measures(agreement: Agreement, bound: float | None) -> list[str]:
-    """The agent as a replication of the people, by other measures; empty if no test has the
+def _measures(condition: str, agreement: Agreement, bound: float | None) -> Iterator[Table]:
+    """The agent as a replication of the people, by other measures; nothing if no test has the
     numbers.
     """
     rows = []
@@ -310,11 +61,18 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
             else (measures.telescopes,)
         )
         p_values: list[Cell] = [PValue(test.p if test is not None else None) for test in tests]
-        cells = (_effect(measures.log_replication_bf), Text(expected), Text(inside), *p_values)
-        rows.append(Row(name=_named(score), cells=cells))
+        evidence = Number(measures.log_replication_bf, signed=True)
+        finding = "/".join(filter(None, score.test.finding_id))
+        cells = (evidence, Text(expected), Text(inside), *p_values)
+        rows.append(Row(name=f"{finding} {score.test.test}", cells=cells))
 
     heads = ["finding", "ln BF replication", "expected by chance", "inside", "small telescopes p"]
-    return _table([*heads, *([f"p, |difference| < {bound:g}"] if bound is not None else [])], rows)
+    if bound is not None:
+        heads.append(f"p, |difference| < {bound:g}")
+    if rows:
+        yield Table(
+            caption=f"As a replication: {condition}", columns=columns(*heads), rows=tuple(rows)
+        )
 
 
 def difference_text(first: str, second: str, pas: Difference, ecs: Difference) -> str:

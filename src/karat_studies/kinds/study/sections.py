@@ -5,7 +5,7 @@ people did.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from karat import blocks, formats
 from karat.analysis.model import Summary
@@ -131,8 +131,17 @@ def _estimate(estimate: Estimate, scale: Scale, color: int) -> blocks.Estimate:
     )
 
 
-def _people(participants: Participants) -> tuple[Cell, ...]:
+def _people_columns(part: StudySummary, rank: int) -> tuple[Column, ...]:
+    """Who took part; none for a table of tests, of which that is not known."""
+    if not any(condition.participants.planned for condition in part.conditions):
+        return ()
+    return tuple(Column(head, rank=rank) for head in PEOPLE)
+
+
+def _people(part: StudySummary, participants: Participants) -> tuple[Cell, ...]:
     """Asked, answered, parsed; marked if participants were lost on the way."""
+    if not _people_columns(part, 0):
+        return ()
     counts = (participants.asked, participants.answered, participants.parsed)
     before = (participants.planned, participants.asked, participants.answered)
     return tuple(
@@ -165,7 +174,7 @@ def sections(summary: Summary) -> KindBlocks:
         asked = f"{formats.plural(people, 'participant')} of {studies}"
 
     # Effects beside those of people, by study and finding, and who took part.
-    parts: list[Block] = [*_by_domain(part), _by_study(part)]
+    parts: list[Block] = [*_by_domain(part), by_study(part)]
     for at, condition in enumerate(part.conditions):
         figures = (
             *condition_charts(condition, floor=part.scored_floor),
@@ -198,6 +207,20 @@ def sections(summary: Summary) -> KindBlocks:
     )
 
 
+def blocks_of_tests(part: StudySummary) -> Iterator[Block]:
+    """The same for a table of tests, in one repetition and without participants."""
+    yield from _agreement(part)
+    yield from _by_domain(part)
+    yield by_study(part)
+    for condition in part.conditions:
+        for chart in condition_charts(condition):
+            yield chart.table
+        yield from _findings(condition, part, folded=False)
+
+    yield from _lost(part)
+    yield from _auxiliary(part)
+
+
 def _heading(condition: StudyCondition) -> Group:
     return Group(named(condition), condition.participants.took_part)
 
@@ -213,7 +236,7 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
             ecs_cell(scores.ecs, at),
             number_cell(scores.ecs_ceiling),
             Count(scores.tests_used, of=scores.tests_planned),
-            *_people(condition.participants),
+            *_people(part, condition.participants),
         )
         rows.append(Row(name=named(condition), color=at, cells=cells))
 
@@ -248,7 +271,7 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
             f"ECS [{level}]",
             Column("ceiling", rank=2, legend=ECS_CEILING),
             Column("tests", rank=3),
-            *(Column(head, rank=1) for head in PEOPLE),
+            *_people_columns(part, 1),
         ),
         rows=tuple(rows),
         legend=_legend(part),
@@ -459,7 +482,8 @@ def _by_domain(part: StudySummary) -> Iterator[Block]:
     )
 
 
-def _by_study(part: StudySummary) -> Table:
+def by_study(part: StudySummary) -> Table:
+    """The scores of each study under each condition, and who took part."""
     rows: list[Row | Group] = []
     for at, condition in enumerate(part.conditions):
         rows.append(_heading(condition))
@@ -473,7 +497,7 @@ def _by_study(part: StudySummary) -> Table:
                 Count(score.tests_agreeing, of=score.tests_directed),
                 Count(score.tests_used, of=score.tests_planned),
                 coverage_cell(score.coverage),
-                *_people(study.participants),
+                *_people(part, study.participants),
             )
             rows.append(Row(name=study.study, cells=cells))
 
@@ -502,7 +526,7 @@ def _by_study(part: StudySummary) -> Table:
             Column("same direction", rank=3),
             Column("tests", rank=2),
             Column("coverage", rank=1, legend=coverage),
-            *(Column(head, rank=2) for head in PEOPLE),
+            *_people_columns(part, 2),
         ),
         rows=tuple(rows),
         legend=(
@@ -552,7 +576,9 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
 
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
-        caption=f"Findings, {named(condition)}: {condition.participants.took_part}",
+        caption=": ".join(
+            filter(None, (f"Findings, {named(condition)}", condition.participants.took_part))
+        ),
         columns=columns(
             "test",
             "people",
@@ -630,17 +656,27 @@ def _lost(part: StudySummary) -> Iterator[Block]:
             + _left(len(without)),
         )
 
-    yield from _unread(part)
+    yield from unread(part)
+    yield from _not_answered(part)
 
 
-def _left(many: int) -> str:
-    if many > _LISTED:
-        return f" {formats.plural(many - _LISTED, 'further one')} left out."
+def _left(many: int, most: int = _LISTED) -> str:
+    if many > most:
+        return f" {formats.plural(many - most, 'further one')} left out."
     return ""
 
 
-def _unread(part: StudySummary) -> Iterator[Block]:
-    unread = sorted(
+def unread(
+    part: StudySummary,
+    *,
+    link: Callable[[StudyCondition, str, str, str, str], str] | None = None,
+    most: int = _LISTED,
+) -> Iterator[Table]:
+    """Answers that could not be read, by field of an arm; nothing if all could.
+
+    `link`: the address of those of a condition, study, arm, field and kind.
+    """
+    fields = sorted(
         (
             (condition, study.study, arm, field, kinds)
             for condition in part.conditions
@@ -651,40 +687,41 @@ def _unread(part: StudySummary) -> Iterator[Block]:
         ),
         key=lambda row: -sum(row[-1].values()),
     )
-    if unread:
-        kinds = list(
-            dict.fromkeys(kind for *_, counts in unread for kind in counts if counts[kind])
-        )
-        rows = tuple(
-            Row(
-                name=f"{study} {arm.arm}: {field}",
-                cells=(
-                    Text(named(condition)),
-                    *(Count(counts.get(kind, 0)) for kind in kinds),
-                    Share(arm.share_read),
-                    *_people(arm.participants),
-                ),
-            )
-            for condition, study, arm, field, counts in unread[:_LISTED]
-        )
-        heads = columns(
-            "field",
-            "condition",
-            *(kind.replace("_", " ") for kind in kinds),
-            Column("read", legend="Read: of all answers in the arm."),
-            *(Column(head, rank=1) for head in PEOPLE),
-            text=("condition",),
-        )
-        yield Table(
-            caption="What could not be read",
-            columns=heads,
-            rows=rows,
-            legend=(
-                f"Answers, by field of an arm; none was turned into another "
-                f"answer.{_left(len(unread))}"
-            ),
-        )
+    if not fields:
+        return
+    kinds = list(dict.fromkeys(kind for *_, counts in fields for kind in counts if counts[kind]))
+    rows = []
+    for condition, study, arm, field, counts in fields[:most]:
+        cells: list[Cell] = [Text(named(condition))]
+        for kind in kinds:
+            path = ""
+            if link is not None and counts.get(kind):
+                path = link(condition, study, arm.arm, field, kind)
+            cells.append(Count(counts.get(kind, 0), link=path))
 
+        cells += [Share(arm.share_read), *_people(part, arm.participants)]
+        rows.append(Row(name=f"{study} {arm.arm}: {field}", cells=tuple(cells)))
+
+    heads = columns(
+        "field",
+        "condition",
+        *(kind.replace("_", " ") for kind in kinds),
+        Column("read", legend="Read: of all answers in the arm."),
+        *_people_columns(part, 1),
+        text=("condition",),
+    )
+    yield Table(
+        caption="What could not be read",
+        columns=heads,
+        rows=tuple(rows),
+        legend=(
+            f"Answers, by field of an arm; none was turned into another "
+            f"answer.{_left(len(fields), most)}"
+        ),
+    )
+
+
+def _not_answered(part: StudySummary) -> Iterator[Block]:
     missing = []
     for condition in part.conditions:
         failures: Counter[str] = Counter()

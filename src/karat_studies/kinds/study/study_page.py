@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from karat import formats
 from karat.blocks import (
     Block,
@@ -31,16 +33,16 @@ from karat_studies.kinds.study.analysis.model import (
     StudySummary,
     TestResult,
 )
-from karat_studies.kinds.study.analysis.verdicts import PAS_CEILING
 from karat_studies.kinds.study.sections import (
     DIRECTION,
     FLAGGED,
+    by_study,
     coverage_cell,
-    ecs_cell,
     named,
     number_cell,
     pas_cell,
     statistic_of,
+    unread,
 )
 
 _MOST_FINDINGS = 100
@@ -60,6 +62,14 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
         if (result := condition.study(name)) is not None:
             results.append((condition, result))
 
+    alone = _alone(part, name)
+
+    def unread_answers(
+        condition: StudyCondition, study: str, arm: str, field: str, kind: str
+    ) -> str:
+        label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
+        return _listed(run, study, arm, condition.condition, label=label)
+
     again = (
         " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means "
         "over all of them."
@@ -74,7 +84,7 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
         Section(
             id="agreement",
             title="Agreement with people",
-            blocks=(explained(_scores(part, results)),),
+            blocks=(explained(by_study(alone)),),
         ),
         Section(
             id="findings",
@@ -83,7 +93,11 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
             lead=lead,
         ),
         Section(id="arms", title="Arms", blocks=(explained(_arms(run, results)),)),
-        Section(id="unread", title="What could not be read", blocks=tuple(_unread(run, results))),
+        Section(
+            id="unread",
+            title="What could not be read",
+            blocks=tuple(unread(alone, link=unread_answers, most=_MOST_FIELDS)),
+        ),
         Section(
             id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))
         ),
@@ -118,40 +132,19 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
     )
 
 
-def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
-    rows = []
-    for condition, result in results:
-        score = result.score
-        color = part.conditions.index(condition)
-        counts = (
-            Count(score.tests_agreeing, of=score.tests_directed),
-            Count(score.tests_used, of=score.tests_planned),
-        )
-        scores = (
-            pas_cell(score.pas, color),
-            number_cell(score.ceiling),
-            ecs_cell(score.ecs, color),
-        )
-        cells = (*scores, *counts, coverage_cell(score.coverage))
-        rows.append(Row(name=named(condition), color=color, cells=cells))
+def _alone(part: StudySummary, name: str) -> StudySummary:
+    """The part, as if the run had only this study."""
+    conditions = []
+    for condition in part.conditions:
+        own = tuple(study for study in condition.studies if study.study == name)
+        if own:
+            conditions.append(structs.replace(condition, studies=own))
 
-    level = formats.level(part.level)
-    heads = (
-        "condition",
-        f"PAS [{level}]",
-        "copy",
-        f"ECS [{level}]",
-        "same direction",
-        "tests",
-        "coverage",
-    )
-    return Table(
-        caption="Agreement with people in this study",
-        columns=columns(*heads),
-        rows=tuple(rows),
-        legend=f"{PAS_CEILING} ECS needs three tests with effects. Coverage: the lowest share, "
-        f"over the arms of a finding, of participants with every needed answer.",
-    )
+    floor = part.floor
+    if floor is not None:
+        random = tuple(score for score in floor.studies if score.name == name)
+        floor = structs.replace(floor, studies=random)
+    return structs.replace(part, conditions=tuple(conditions), floor=floor)
 
 
 def _findings(part: StudySummary, name: str) -> Iterator[Block]:
@@ -320,55 +313,6 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
         "everything. Parsed: also with every needed field read. People: in the study. "
         "Read: of the answers that came.",
     )
-
-
-def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
-    """What could not be read: how many answers of each kind, by field, arm and condition, with
-    links to them.
-    """
-    fields = [
-        (color, condition, study, arm, field, kinds)
-        for color, (condition, study) in enumerate(results)
-        for arm in study.arms
-        for field, kinds in arm.unread.items()
-        if any(kinds.values())
-    ]
-    fields.sort(key=lambda row: -sum(row[-1].values()))
-    kinds = list(
-        dict.fromkeys(kind for *_, counts in fields for kind, many in counts.items() if many)
-    )
-    rows = []
-    for color, condition, study, arm, field, counts in fields[:_MOST_FIELDS]:
-        cells: list[Cell] = [
-            Text(arm.arm),
-            Text(condition.condition),
-            Count(arm.answers.get(field, 0)),
-        ]
-        for kind in kinds:
-            if kind == "stopped":
-                label = "turn=stopped"
-            else:
-                label = f"{field}={kind}"
-
-            if counts.get(kind):
-                link = _listed(run, study.study, arm.arm, condition.condition, label=label)
-            else:
-                link = ""
-
-            cells.append(Count(counts.get(kind, 0), link=link))
-
-        rows.append(Row(name=field, color=color, cells=tuple(cells)))
-
-    if rows:
-        left = len(fields) - _MOST_FIELDS
-        heads = ("field", "arm", "condition", "read", *(kind.replace("_", " ") for kind in kinds))
-        yield Table(
-            caption="Answers that could not be read",
-            columns=columns(*heads, text=("arm", "condition")),
-            rows=tuple(rows),
-            legend="None was replaced by another answer. Each number links to those who gave them."
-            + (f" {formats.plural(left, 'further row')} left out." if left > 0 else ""),
-        )
 
 
 def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:

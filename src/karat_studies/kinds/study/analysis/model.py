@@ -29,7 +29,9 @@ class Participants(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def took_part(self) -> str:
-        """`20 asked, 19 answered, 18 parsed`."""
+        """`20 asked, 19 answered, 18 parsed`; empty if nobody was planned."""
+        if not self.planned:
+            return ""
         return ", ".join(f"{formats.count(getattr(self, word))} {word}" for word in PEOPLE)
 
 
@@ -244,12 +246,12 @@ class StudyUsage(msgspec.Struct, frozen=True, kw_only=True):
     None: not reported.
     """
 
-    calls: int  # answered turns
-    input_tokens: int | None
-    output_tokens: int | None
-    tokens_unknown: int  # calls that did not report them
-    dollars: float | None
-    dollars_unknown: int  # calls without a known price, not in `dollars`
+    calls: int = 0  # answered turns
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    tokens_unknown: int = 0  # calls that did not report them
+    dollars: float | None = None
+    dollars_unknown: int = 0  # calls without a known price, not in `dollars`
 
 
 class StudyResult(msgspec.Struct, frozen=True, kw_only=True):

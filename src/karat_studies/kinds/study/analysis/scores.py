@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from karat import formats
 from karat.analysis.numbers import Estimate, Quantity, from_fields, known, mean
@@ -30,8 +31,9 @@ from karat_studies.kinds.study.analysis.model import (
     TestResult,
     TestRow,
 )
-from karat_studies.replication import pas_interval_of_test, pool_pas
+from karat_studies.replication import caricature, pas_interval_of_test, pool_pas
 from karat_studies.replication.repetitions import one_repetition
+from karat_studies.replication.scores import test_weights
 
 if TYPE_CHECKING:
     from karat_studies.kinds.study.format import Finding, Test
@@ -410,14 +412,18 @@ def quantity(value: float | None, reason: str) -> Quantity:
 
 
 NOBODY = Participants(planned=0, asked=0, answered=0, parsed=0, stopped=0)
-NOTHING = StudyUsage(
-    calls=0,
-    input_tokens=None,
-    output_tokens=None,
-    tokens_unknown=0,
-    dollars=None,
-    dollars_unknown=0,
-)
+
+
+def _nothing_else(study: str) -> dict[str, Any]:
+    """What is known of a study in a table of tests, besides its tests."""
+    del study
+    return {
+        "participants": NOBODY,
+        "arms": (),
+        "failures": {},
+        "not_run": 0,
+        "usage": StudyUsage(),
+    }
 
 
 def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> StudySummary:
@@ -478,49 +484,77 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
             )
             for name, domain in studies.items()
         ),
-        conditions=tuple(_condition(name, *both) for name, both in distinct.items()),
+        conditions=tuple(
+            study_condition(
+                name,
+                [agreement],
+                one_repetition(agreement, sure),
+                declared={},
+                of_study=_nothing_else,
+                floor=False,
+                participants=NOBODY,
+            )
+            for name, (agreement, sure) in distinct.items()
+        ),
         differences=(),
         warnings=(),
     )
 
 
-def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:
+def study_condition(
+    name: str,
+    agreements: Sequence[Agreement],
+    sure: Repetitions,
+    *,
+    declared: Mapping[tuple[str, str, str], Finding],
+    of_study: Callable[[str], Mapping[str, Any]],
+    **own: Any,
+) -> StudyCondition:
+    """A condition, from an agreement for each repetition and the uncertainty of their means.
+
+    `declared`: the findings of the study files, by study, sub-study and id; `of_study`: what else
+    is known of a study under the condition; `own`: of the condition.
+    """
+    first = agreements[0]
     findings = []
-    for finding in agreement.findings:
-        spread = sure.pas.get(("finding", finding.id))
+    for finding in first.findings:
         findings.append(
-            finding_result(finding.id, None, agreements=[agreement], sure=spread, each=[sure])
+            finding_result(
+                finding.id,
+                declared.get(finding.id),
+                agreements=agreements,
+                sure=sure.pas.get(("finding", finding.id)),
+                each=sure.each,
+            )
         )
 
-    domains = {test.test.study: test.test.domain for test in agreement.tests}
     condition = Condition(
-        agreements=[agreement],
-        sure=one_repetition(agreement, sure),
+        agreements=agreements,
+        sure=sure,
         findings=findings,
-        domains=domains,
+        domains={test.test.study: test.test.domain for test in first.tests},
     )
+    human = np.array([test.human.d for test in first.tests])
+    each = zip(*(agreement.tests for agreement in agreements), strict=True)
+    agent = np.array([mean(test.agent.d for test in tests) for tests in each], dtype=float)
+    weights = test_weights(first.tests, np.isfinite(human) & np.isfinite(agent))
+    line = caricature(human, agent, weights, level=first.level)
+    other = mean(agreement.other.ecs.value for agreement in agreements)
     return StudyCondition(
         condition=name,
-        floor=False,
-        participants=NOBODY,
         benchmark=level_score(condition, "benchmark", ""),
-        domains=tuple(
-            level_score(condition, "domain", domain.name) for domain in agreement.domains
-        ),
+        domains=tuple(level_score(condition, "domain", domain.name) for domain in first.domains),
         studies=tuple(
             StudyResult(
                 study=study.name,
-                participants=NOBODY,
-                arms=(),
-                failures={},
-                not_run=0,
-                usage=NOTHING,
                 score=level_score(condition, "study", study.name),
                 findings=tuple(finding for finding in findings if finding.study == study.name),
+                **of_study(study.name),
             )
-            for study in agreement.studies
+            for study in first.studies
         ),
         noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
-        caricature=from_fields(Caricature, agreement.caricature),
-        ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
+        caricature=from_fields(Caricature, line),
+        ecs_other=quantity(other, "too few tests have an effect"),
+        **own,
     )

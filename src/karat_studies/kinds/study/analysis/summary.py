@@ -19,7 +19,7 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.ledger import Outcome
-from karat.analysis.numbers import from_fields, mean
+from karat.analysis.numbers import from_fields
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import KeptFile, RunFolder
@@ -34,12 +34,10 @@ from karat_studies.kinds.study.analysis.floor import (
     perfect_copy,
 )
 from karat_studies.kinds.study.analysis.model import (
-    Caricature,
     Participants,
     StudyCondition,
     StudyDifference,
     StudyInfo,
-    StudyResult,
     StudySummary,
     StudyUsage,
 )
@@ -57,24 +55,16 @@ from karat_studies.kinds.study.analysis.runs import (
     reducer_of,
     seed_of,
 )
-from karat_studies.kinds.study.analysis.scores import (
-    Condition,
-    changed,
-    finding_result,
-    level_score,
-    quantity,
-)
+from karat_studies.kinds.study.analysis.scores import changed, study_condition
 from karat_studies.kinds.study.analysis.verdicts import narrow_studies, shown_pairs, warnings_of
 from karat_studies.kinds.study.bootstrap import study_draws
 from karat_studies.kinds.study.experiments import study_experiments
 from karat_studies.kinds.study.kept import kept_studies
 from karat_studies.replication import (
-    caricature,
     join_draws,
     repeated_differences,
     repeated_uncertainty,
 )
-from karat_studies.replication.scores import test_weights
 
 if TYPE_CHECKING:
     from karat_studies.kinds.study.format import StudyFile
@@ -328,76 +318,36 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         # The same seed for every condition: differences between them are not due to the draw.
         rng = np.random.default_rng([1 << 20, *(part.seed for part in self.parts)])
         sure = repeated_uncertainty(self.agreements, self.draws, rng=rng)
-        findings = []
-        for part in self.parts:
+        declared = {}
+        studies = {}
+        for at, part in enumerate(self.parts):
             for finding in part.file.findings:
-                key = (part.file.study, finding.sub_study, finding.id)
-                findings.append(
-                    finding_result(
-                        key,
-                        finding,
-                        agreements=self.agreements,
-                        sure=sure.pas.get(("finding", key)),
-                        each=sure.each,
-                    )
-                )
+                declared[part.file.study, finding.sub_study, finding.id] = finding
 
-        condition = Condition(
-            agreements=self.agreements,
-            sure=sure,
-            findings=findings,
-            domains={part.file.study: part.file.domain for part in self.parts},
-        )
-        studies = []
-        for part in self.parts:
             failures, not_run = self.work.failures(part, self.number)
-            order = [other.file.study for other in self.parts].index(part.file.study)
-            studies.append(
-                StudyResult(
-                    study=part.file.study,
-                    participants=part.people.whole[self.number].participants,
-                    arms=tuple(
-                        count.arm_count(arm, part.file.arms[arm].n)
-                        for arm, count in part.people.arms[self.number].items()
-                    ),
-                    failures=failures,
-                    not_run=not_run,
-                    usage=from_fields(StudyUsage, self.work.answers.spent[self.number][order]),
-                    score=level_score(condition, "study", part.file.study),
-                    findings=tuple(
-                        finding for finding in findings if finding.study == part.file.study
-                    ),
-                )
+            arms = tuple(
+                count.arm_count(arm, part.file.arms[arm].n)
+                for arm, count in part.people.arms[self.number].items()
             )
-
-        domains = dict.fromkeys(part.file.domain for part in self.parts)
-
-        parts = [study.participants for study in studies]
-        participants = Participants(
-            **{
-                name: sum(getattr(part, name) for part in parts)
-                for name in Participants.__struct_fields__
+            studies[part.file.study] = {
+                "participants": part.people.whole[self.number].participants,
+                "arms": arms,
+                "failures": failures,
+                "not_run": not_run,
+                "usage": from_fields(StudyUsage, self.work.answers.spent[self.number][at]),
             }
-        )
 
-        first = self.agreements[0]
-        each = zip(*(one.tests for one in self.agreements), strict=True)
-        human = np.array([test.human.d for test in first.tests])
-        agent = np.array([mean(test.agent.d for test in tests) for tests in each], dtype=float)
-        weights = test_weights(first.tests, np.isfinite(human) & np.isfinite(agent))
-        line = caricature(human, agent, weights, level=first.level)
-        return StudyCondition(
-            condition=name,
+        people = [part.people.whole[self.number].participants for part in self.parts]
+        names = Participants.__struct_fields__
+        together = {name: sum(getattr(part, name) for part in people) for name in names}
+        return study_condition(
+            name,
+            self.agreements,
+            sure,
+            declared=declared,
+            of_study=studies.__getitem__,
             floor=self.work.run.info.agent_type == "floor",
-            participants=participants,
-            benchmark=level_score(condition, "benchmark", ""),
-            domains=tuple(level_score(condition, "domain", domain) for domain in domains),
-            studies=tuple(studies),
-            noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
-            caricature=from_fields(Caricature, line),
-            ecs_other=quantity(
-                mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"
-            ),
+            participants=Participants(**together),
             unread=tuple(self.work.answers.unread[self.number]),
         )
 

@@ -124,7 +124,6 @@ def replicate_test(
     weights: Floats,
     *,
     method: str,
-    convention: str = "humanstudy",
     rng: np.random.Generator | None = None,
 ) -> Replicates:
     """The test in every replicate. `weights`: (replicates, units), how often each unit was drawn.
@@ -148,7 +147,7 @@ def replicate_test(
     check_choice("kind", rows.kind, effects.KINDS)
     with np.errstate(all="ignore"):
         if rows.kind == "contingency":
-            return _tables(rows, weights, method, convention, rng)
+            return _tables(rows, weights, method, rng)
         if rows.kind in SHARE_KINDS:
             n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
             if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
@@ -158,13 +157,13 @@ def replicate_test(
 
             n = np.where(n > 0, n, np.nan)
             k = np.where(n > 0, k, np.nan)
-            d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0, convention=convention))
+            d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0))
             return Replicates(
                 statistic=k, log_bf=np.asarray(counts.log_bf10_binomial(k, n, p0=rows.p0)), d=d
             )
 
         if rows.kind in {"correlation", "spearman"}:
-            return _correlations(rows, weights, convention)
+            return _correlations(rows, weights)
         if rows.kind == "mannwhitney":
             values = _Sorted(rows.values)
             first, second = (
@@ -175,7 +174,7 @@ def replicate_test(
             u = (first * below).sum(axis=1) + 0 * n1 * n2
             tie_term = _tie_term(first + second)
             r = effects.rank_biserial(u, n1, n2)
-            d = np.asarray(effects.to_cohens_d("mannwhitney", r, convention=convention))
+            d = np.asarray(effects.to_cohens_d("mannwhitney", r))
             log_bf = ranks.log_bf10_mann_whitney(u, n1, n2, method="asymptotic", tie_term=tie_term)
             return Replicates(statistic=u, log_bf=np.asarray(log_bf), d=d)
 
@@ -193,18 +192,17 @@ def replicate_test(
             spread = np.sqrt(_positive(n * (n + 1) * (2 * n + 1) / 24 - _tie_term(every) / 48))
             z = (above - n * (n + 1) / 4) / spread
             r = _whole_at_one(z * spread / (n * (n + 1) / 4))
-            d = np.asarray(effects.to_cohens_d("wilcoxon", r, convention=convention))
+            d = np.asarray(effects.to_cohens_d("wilcoxon", r))
             log_bf = bayes.log_bf10_z(z, 3 * n / np.pi)
             return Replicates(statistic=z, log_bf=np.asarray(log_bf), d=d)
 
-        return _means(rows, weights, method, convention)
+        return _means(rows, weights, method)
 
 
 def _tables(
     rows: TestRows,
     weights: Floats,
     method: str,
-    convention: str,
     rng: np.random.Generator | None,
 ) -> Replicates:
     cells = rows.groups * rows.outcomes + rows.values.astype(np.intp)
@@ -228,11 +226,11 @@ def _tables(
         return Replicates(statistic=nothing, log_bf=log_bf, d=nothing)
 
     log_or = np.asarray(effects.log_odds_ratio(table))
-    d = np.asarray(effects.to_cohens_d("contingency", log_or, convention=convention))
+    d = np.asarray(effects.to_cohens_d("contingency", log_or))
     return Replicates(statistic=log_or, log_bf=log_bf, d=d)
 
 
-def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Replicates:
+def _means(rows: TestRows, weights: Floats, method: str) -> Replicates:
     """T tests, F and the ratio of variances: all from the n, mean and sum of squares of each
     group.
     """
@@ -241,7 +239,7 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
     n = np.where(n.min(axis=1, keepdims=True) >= 2, n, np.nan)
     if rows.kind in {"ttest_one", "ttest_paired"}:
         t = mean[:, 0] / np.sqrt(_positive(squares[:, 0]) / (n[:, 0] - 1) / n[:, 0])
-        return _of_t(rows.kind, t, n[:, 0], None, convention)
+        return _of_t(rows.kind, t, n[:, 0], None)
 
     if rows.kind == "variance_ratio":
         first, second = (_positive(squares[:, at]) / (n[:, at] - 1) for at in (0, 1))
@@ -255,14 +253,13 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
             (mean[:, 0] - mean[:, 1]) / np.sqrt(error),
             n[:, 0],
             n[:, 1],
-            convention,
         )
 
     total = n.sum(axis=1)
     within = _positive(squares.sum(axis=1)) / _positive(total - rows.levels)
     if rows.kind == "ttest_ind":
         t = (mean[:, 0] - mean[:, 1]) / np.sqrt(within * (1 / n).sum(axis=1))
-        return _of_t(rows.kind, t, n[:, 0], n[:, 1], convention)
+        return _of_t(rows.kind, t, n[:, 0], n[:, 1])
 
     if rows.cells > 1:  # unweighted means of the cells: Yates's weighted squares of means
         n, mean = (part.reshape(len(n), -1, rows.cells) for part in (n, mean))
@@ -288,13 +285,13 @@ def _positive(values: Floats) -> Floats:
     return np.where(values > 0, values, np.nan)
 
 
-def _of_t(kind: str, t: Floats, n1: Floats, n2: Floats | None, convention: str) -> Replicates:
+def _of_t(kind: str, t: Floats, n1: Floats, n2: Floats | None) -> Replicates:
     log_bf = np.asarray(bayes.log_bf10_ttest(t, n1, n2))
-    d = effects.to_cohens_d(kind, effects.cohens_d(t, n1, n2), convention=convention)
+    d = effects.to_cohens_d(kind, effects.cohens_d(t, n1, n2))
     return Replicates(statistic=t, log_bf=log_bf, d=np.asarray(d))
 
 
-def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicates:
+def _correlations(rows: TestRows, weights: Floats) -> Replicates:
     assert rows.against is not None
     if rows.kind == "spearman":  # the ranks within each replicate
         drawn = weights[:, rows.units]
@@ -322,7 +319,7 @@ def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicate
         else correlations.log_bf10_spearman
     )
     known = np.where(n >= (3 if rows.kind == "correlation" else 4), r, np.nan)
-    d = np.asarray(effects.to_cohens_d(rows.kind, known, convention=convention))
+    d = np.asarray(effects.to_cohens_d(rows.kind, known))
     return Replicates(statistic=r, log_bf=np.asarray(of(r, n)), d=d)
 
 

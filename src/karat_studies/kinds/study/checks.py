@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -49,17 +48,20 @@ _GROUPS = {  # how many levels a kind compares; None: any number from two on
 _UNDIRECTED = {"equal", "different"}
 
 
-class Found(Protocol):
-    """Takes faults and notes."""
+class Checked(msgspec.Struct):
+    """Faults with their lines, and notes: what cannot be checked."""
 
     root: Node
-    notes: list[str]
+    faults: list[Fault] = []
+    notes: list[str] = []
 
-    def fault(self, place: Place, message: str) -> None: ...
+    def fault(self, place: Place, message: str) -> None:
+        """Records a fault."""
+        self.faults.append(fault_at(self.root, place, message))
 
 
 def check_test(
-    checked: Found,
+    checked: Checked,
     study: StudyFile,
     test: Test,
     *,
@@ -154,7 +156,7 @@ def test_label(root: Node, place: Place) -> str:
 
 
 def _check_groups(
-    checked: Found,
+    checked: Checked,
     study: StudyFile,
     test: Test,
     place: Place,
@@ -249,7 +251,7 @@ def _possible(
 
 
 def _check_columns(
-    checked: Found,
+    checked: Checked,
     test: Test,
     place: Place,
     shape: Shape | None,
@@ -377,18 +379,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHORT = re.compile(r"\w[\w.-]{0,99}\Z")  # ids of samples and files of runs begin with it
 _CLOSED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST = 1e15  # of a number in a profile
-
-
-class Checked(msgspec.Struct):
-    """Faults with their lines, and notes: what cannot be checked."""
-
-    root: Node
-    faults: list[Fault] = []
-    notes: list[str] = []
-
-    def fault(self, place: Place, message: str) -> None:
-        """Records a fault."""
-        self.faults.append(fault_at(self.root, place, message))
 
 
 def check(

@@ -11,6 +11,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis.numbers import from_fields, known
+from karat.cli.output import aligned
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds import Doubted, Linted
 from karat.records import Sample
@@ -160,20 +161,7 @@ def _copy(test: CopyTest) -> str:
 
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Columns side by side; the head first."""
-    clean = [[formats.clean(cell) for cell in row] for row in rows]
-    widths = []
-    for at in range(len(clean[0])):
-        widths.append(max(formats.width(row[at]) for row in clean))
-    found = []
-    for row in clean:
-        found.append(
-            "  ".join(
-                cell + " " * (wide - formats.width(cell))
-                for cell, wide in zip(row, widths, strict=True)
-            ).rstrip()
-        )
-
-    return found
+    return aligned([[formats.clean(cell) for cell in row] for row in rows])
 
 
 class HeldArm(msgspec.Struct, frozen=True, kw_only=True):

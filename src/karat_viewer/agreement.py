@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from statistics import fmean
 
 import msgspec
 
@@ -38,7 +39,7 @@ class WordPair(msgspec.Struct, frozen=True, kw_only=True):
     words: bool = True  # False: the fields share no words, so chance agreement cannot be computed
 
 
-class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+class Agreement(msgspec.Struct, kw_only=True):
     """One person and the judge on one metric, written for people."""
 
     metric: str
@@ -46,11 +47,11 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     answers: int
     clusters: int  # questions, conversations or participants
     undecided: int = 0  # answers about which the person cannot tell
-    exact: str
-    within_one: str
-    kappa: str
-    kappa_note: str
-    bias: str  # judge minus person, on average
+    exact: str = formats.UNKNOWN
+    within_one: str = formats.UNKNOWN
+    kappa: str = formats.UNKNOWN
+    kappa_note: str = ""
+    bias: str = formats.UNKNOWN  # judge minus person, on average
 
 
 def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
@@ -59,63 +60,33 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
     for pair in pairs:
         groups.setdefault((pair.column.key, pair.who), []).append(pair)
     rows: list[Agreement] = []
-    for _, group in sorted(groups.items()):
-        column = group[0].column
-        n = len(group)
-        steps = [float(value) for value, _ in steps_of(column)]
-        # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
-        gaps = []
-        for pair in group:
-            gaps.append(abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)))
-        if steps:
-            exact = formats.share(sum(gap == 0 for gap in gaps) / n)
-        else:
-            exact = formats.UNKNOWN
-
-        if len(steps) > 2:
-            within = formats.share(sum(gap <= 1 for gap in gaps) / n)
-        else:
-            within = formats.UNKNOWN
-
-        if steps:
-            judged = [min(max(_rounded(pair.judge), steps[0]), steps[-1]) for pair in group]
-            people = [pair.person for pair in group]
-            if any(value not in steps for value in (*judged, *people)):
-                kappa = Interval(
-                    value=math.nan,
-                    level=0.95,
-                    n=0,
-                    method="cohen's kappa",
-                    reason="some scores are not among the metric's steps",
-                )
-            else:
-                kappa = cohen_kappa(
-                    people,
-                    judged,
-                    [pair.cluster for pair in group],
-                    categories=list(steps),
-                )
-        else:
-            kappa = None
-
-        if kappa is None:
-            kappa_note = "the metric has no steps"
-        else:
-            kappa_note = _note(kappa)
-
-        rows.append(
-            Agreement(
-                metric=column.key,
-                who=group[0].who,
-                answers=n,
-                clusters=len({pair.cluster for pair in group}),
-                exact=exact,
-                within_one=within,
-                kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-                kappa_note=kappa_note,
-                bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
-            )
+    for (metric, who), group in sorted(groups.items()):
+        clusters = [pair.cluster for pair in group]
+        row = Agreement(
+            metric=metric,
+            who=who,
+            answers=len(group),
+            clusters=len(set(clusters)),
+            kappa_note="the metric has no steps",
+            bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / len(group)),
         )
+        rows.append(row)
+        steps = [float(value) for value, _ in steps_of(group[0].column)]
+        if not steps:
+            continue
+        people = [pair.person for pair in group]
+        # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
+        judged = [_rounded(pair.judge) for pair in group]
+        gaps = [abs(pair.person - value) for pair, value in zip(group, judged, strict=True)]
+        row.exact = _share(gap == 0 for gap in gaps)
+        if len(steps) > 2:
+            row.within_one = _share(gap <= 1 for gap in gaps)
+
+        judged = [min(max(value, steps[0]), steps[-1]) for value in judged]
+        if {*people, *judged} <= {*steps}:
+            _beyond_chance(row, cohen_kappa(people, judged, clusters, categories=steps))
+        else:
+            row.kappa_note = "some scores are not among the metric's steps"
 
     return rows
 
@@ -129,63 +100,45 @@ def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
     for pair in pairs:
         groups.setdefault((pair.what, pair.who), []).append(pair)
     rows: list[Agreement] = []
-    for group in groups.values():
+    for (what, who), group in groups.items():
         both = [pair for pair in group if pair.person is not None and pair.karat is not None]
-        n = len(both)
-        kappa = None
-        note = "the fields share no words" if both else ""
-        if both and all(pair.words for pair in both):
-            people = [pair.person for pair in both]
-            karats = [pair.karat for pair in both]
-            categories = list(dict.fromkeys([*people, *karats]))
-            note = "too many different answers for a kappa"
-            if len(categories) <= _MOST_WORDS:
-                kappa = cohen_kappa(
-                    people,
-                    karats,
-                    [pair.cluster for pair in both],
-                    categories=categories,
-                    weights="none",
-                )
-
-        if n:
-            exact = formats.share(sum(pair.person == pair.karat for pair in both) / n)
-        else:
-            exact = formats.UNKNOWN
-
-        if kappa is None:
-            kappa_note = note
-        else:
-            kappa_note = _note(kappa)
-
-        rows.append(
-            Agreement(
-                metric=group[0].what,
-                who=group[0].who,
-                answers=n,
-                clusters=len({pair.cluster for pair in both}),
-                undecided=sum(pair.person is None for pair in group),
-                exact=exact,
-                within_one=formats.UNKNOWN,
-                kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-                kappa_note=kappa_note,
-                bias=formats.UNKNOWN,
-            )
+        people = [pair.person for pair in both]
+        karats = [pair.karat for pair in both]
+        clusters = [pair.cluster for pair in both]
+        categories = list(dict.fromkeys([*people, *karats]))
+        row = Agreement(
+            metric=what,
+            who=who,
+            answers=len(both),
+            clusters=len(set(clusters)),
+            undecided=sum(pair.person is None for pair in group),
         )
+        rows.append(row)
+        if not both:
+            continue
+        row.exact = _share(pair.person == pair.karat for pair in both)
+        if not all(pair.words for pair in both):
+            row.kappa_note = "the fields share no words"
+        elif len(categories) > _MOST_WORDS:
+            row.kappa_note = "too many different answers for a kappa"
+        else:
+            kappa = cohen_kappa(people, karats, clusters, categories=categories, weights="none")
+            _beyond_chance(row, kappa)
 
     return rows
 
 
-def _note(kappa: Interval) -> str:
-    return kappa.reason or f"{kappa.method}, {formats.level(kappa.level)}"
+def _share(these: Iterable[bool]) -> str:
+    return formats.share(fmean(these))
+
+
+def _beyond_chance(row: Agreement, kappa: Interval) -> None:
+    row.kappa = formats.estimate(kappa.value, _within(kappa.low), _within(kappa.high))
+    row.kappa_note = kappa.reason or f"{kappa.method}, {formats.level(kappa.level)}"
 
 
 def _rounded(value: float) -> float:
     return math.floor(value + 0.5)
-
-
-def _estimate(kappa: Interval) -> str:
-    return formats.estimate(kappa.value, _within(kappa.low), _within(kappa.high))
 
 
 def _within(value: float) -> float:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from karat import formats, kinds
 from karat.analysis import Comparison
 from karat.analysis.comparison import Pairing
-from karat.analysis.model import MetricInfo
+from karat.analysis.model import Difference
 from karat.blocks import (
     Block,
     Column,
@@ -36,7 +36,7 @@ from karat.index.cache import is_large
 from karat.kind_views import address
 from karat_viewer.jobs import NotYet
 from karat_viewer.open_run import OpenRun
-from karat_viewer.queries import ORDERS, PAGE, Flips, Listed
+from karat_viewer.queries import ORDERS, PAGE, Flips
 from karat_viewer.samples_page import unit_of
 from karat_viewer.summing import compared
 from karat_viewer.web import Site, asked, whole_asked
@@ -113,16 +113,11 @@ def _result(comparison: Comparison) -> Table:
             or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
             tone="good" if difference.winner is not None else "",
         )
-        if difference.a == difference.b:
-            sides = difference.a
-        else:
-            sides = f"{difference.a} → {difference.b}"
-
         offline = " · offline" if difference.offline else ""
         rows.append(
             Row(
                 name=difference.metric,
-                note=f"{sides}{offline}",
+                note=f"{_conditions(difference)}{offline}",
                 cells=(
                     estimate(
                         difference.estimate,
@@ -174,7 +169,6 @@ def _section(
     """
     difference = pairing.difference
     percent = comparison.percent(pairing)
-    write = formats.share if percent else formats.number
     info = next((metric for metric in comparison.metrics if metric.key == difference.metric), None)
     better = -1 if info is not None and info.direction == "lower" else 1
     gained = [flip for flip in pairing.flips if better * flip.difference > 0]
@@ -183,34 +177,17 @@ def _section(
     for title, flips in (("Gained most", gained), ("Lost most", lost)):
         rows = []
         for flip in flips:
-            first, *other = (
+            links = [
                 address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides)
-            )
+            ]
             text = texts.get(flip.sample, "")
-            link = [Text("in the second run", link=path) for path in other]
-            change = Number(
-                flip.difference, signed=True, below=f"{write(flip.a)} → {write(flip.b)}"
-            )
-            rows.append(
-                Row(
-                    name=text or flip.sample,
-                    note=flip.sample if text else "",
-                    link=first,
-                    cells=(change, *link),
-                )
-            )
+            rows.append(_row(text, flip.sample, flip.a, flip.b, percent, links))
 
-        heads = (
-            comparison.unit,
-            "difference",
-            *(["other run"] if sides[0] is not sides[1] else []),
-        )
         if rows:
-            heads_ = columns(*heads, text=("other run",))
             blocks.append(
                 Table(
                     caption=f"{title}: {difference.metric}",
-                    columns=heads_,
+                    columns=_columns(comparison.unit, sides),
                     rows=tuple(rows),
                     slim=True,
                 )
@@ -227,15 +204,10 @@ def _section(
         query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
         path = address("compare", "flips", **query)
 
-    if difference.a == difference.b:
-        sides_text = difference.a
-    else:
-        sides_text = f"{difference.a} → {difference.b}"
-
     counts = f"{formats.count(pairing.better)} better, {formats.count(pairing.worse)} worse"
     section = Section(
         id=f"pairing-{at}",
-        title=formats.clean(f"{difference.metric}: {sides_text}"),
+        title=formats.clean(f"{difference.metric}: {_conditions(difference)}"),
         lead=f"{counts}, {formats.count(pairing.equal)} equal",
         blocks=tuple(blocks),
     )
@@ -279,7 +251,14 @@ def flips_page(site: Site, request: Request) -> Response:
         lower = column.direction == "lower"
         unit = unit_of(first, pages[first.name])
         flips = Flips(sides, (a, b), metric=metric)
-        rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]
+        rows = []
+        for row, other, question, means in flips.page(number, order=order, lower=lower):
+            links = [address("runs", first.name, "samples", row + 1)]
+            if second is not first:
+                links.append(address("runs", second.name, "samples", other + 1))
+
+            rows.append(_row(question.question, question.id, *means, column.percent, links))
+
         total = flips.up + flips.down
         if lower:
             gained = flips.down
@@ -308,12 +287,7 @@ def flips_page(site: Site, request: Request) -> Response:
         table=Table(
             caption=f"{unit.capitalize()}s that differ",
             rows=tuple(rows),
-            columns=columns(
-                unit,
-                "difference",
-                *(["other run"] if first is not second else []),
-                text=("other run",),
-            ),
+            columns=_columns(unit, runs),
         ),
         query={"run": _named(first, second), "a": a, "b": b, "metric": metric},
         orders=list(zip(ORDERS, _ORDERED, strict=True)),
@@ -340,25 +314,38 @@ def _named(first: OpenRun, second: OpenRun) -> tuple[str, ...]:
 
 
 def _row(
-    row: int,
-    other: int,
-    question: Listed,
-    means: tuple[float, float],
-    column: MetricInfo,
-    runs: tuple[OpenRun, OpenRun],
+    question: str,
+    sample: str,
+    a: float,
+    b: float,
+    percent: bool,
+    links: Sequence[str],
 ) -> Row:
+    """A question whose means differ, with its page in each run."""
     # for means over repetitions, not single answers
-    write = formats.share if column.percent else formats.number
-    a, b = means
-    first, second = runs
+    write = formats.share if percent else formats.number
+    first, *other = links
     change = Number(b - a, signed=True, below=f"{write(a)} → {write(b)}")
-    path = address("runs", second.name, "samples", other + 1)
     return Row(
-        name=question.question or question.id,
-        note=question.id,
-        link=address("runs", first.name, "samples", row + 1),
-        cells=(change, *([] if first is second else [Text("in the second run", link=path)])),
+        name=question or sample,
+        note=sample if question else "",
+        link=first,
+        cells=(change, *(Text("in the second run", link=path) for path in other)),
     )
+
+
+def _columns(unit: str, runs: tuple[OpenRun, OpenRun]) -> tuple[Column, ...]:
+    heads = [unit, "difference"]
+    if runs[0] is not runs[1]:
+        heads.append("other run")
+
+    return columns(*heads, text=("other run",))
+
+
+def _conditions(difference: Difference) -> str:
+    if difference.a == difference.b:
+        return difference.a
+    return f"{difference.a} → {difference.b}"
 
 
 def _choice(

@@ -156,19 +156,18 @@ class Library:
         jobs: dict[str, Future[tuple[str, Summary | None]]] = {}
         for name in names:
             info = self._info(name)
-            path = self.root / name
-            if isinstance(info, RunInfo):
-                stamp = _stamp(RunFolder(path, info).journal)
-            else:
-                stamp = ""
+            if not isinstance(info, RunInfo):
+                continue
+            run = RunFolder(self.root / name, info)
+            stamp = _stamp(run.journal)
+            if not stamp:
+                continue
+            known = self._results.get(name)
+            if known is None or (known[0] != stamp and known[1].done()):
+                known = stamp, self._results_pool.submit(self._result, run)
+                self._results[name] = known
 
-            if isinstance(info, RunInfo) and stamp:
-                known = self._results.get(name)
-                if known is None or (known[0] != stamp and known[1].done()):
-                    known = stamp, self._results_pool.submit(self._result, RunFolder(path, info))
-                    self._results[name] = known
-
-                jobs[name] = known[1]
+            jobs[name] = known[1]
 
         wait(jobs.values(), timeout=_RESULTS_SECONDS)
         return jobs

@@ -86,7 +86,6 @@ if TYPE_CHECKING:
         log_odds_ratio,
         log_odds_ratio_se,
         proportion_se,
-        proportion_wilson,
         rank_biserial,
         rank_biserial_se,
         to_cohens_d,
@@ -221,7 +220,6 @@ __all__ = [
     "posterior",
     "prediction_interval",
     "proportion_se",
-    "proportion_wilson",
     "rank_biserial",
     "rank_biserial_se",
     "reference_differences",
@@ -270,7 +268,7 @@ __getattr__, __dir__ = lazy(
         "effects": (
             "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "
             "fisher_z fisher_z_se hedges_g log_odds_ratio log_odds_ratio_se proportion_se "
-            "proportion_wilson rank_biserial rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
+            "rank_biserial rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
         ),
         "evidence": "Measured Side common_method log_bf10_of measure",
         "p_values": "p_value",

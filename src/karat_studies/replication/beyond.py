@@ -10,17 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.stats import special
+from karat.stats import special, tost_of_estimate
 from karat.stats.noncentral import noncentral_t_cdf
 from karat.stats.power import effect_size_ttest
 from karat_studies.replication._inputs import (
-    Numbers,
-    above_0,
     check_choice,
     check_level,
     counts,
     domain,
-    floats,
 )
 from karat_studies.replication._mixture import log_effect_bf
 from karat_studies.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
@@ -208,8 +205,8 @@ class Equivalence:
 
 
 def equivalence_test(
-    value: Numbers,
-    se: Numbers,
+    value: float,
+    se: float,
     *,
     low: float,
     high: float,
@@ -226,26 +223,8 @@ def equivalence_test(
     Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657; Lakens (2017), Soc. Psychol. Personal.
     Sci. 8:355.
     """
-    if not low < high:
-        raise ValueError(f"low: must be below high ({high:g}), got {low:g}")
-    estimate = float(floats("value", value))
-    error = float(above_0("se", se))
-    t_low = (estimate - low) / error
-    t_high = (estimate - high) / error
-
-    def below(t: float) -> float:
-        if math.isinf(df):
-            return float(special.ndtr(t))
-        return float(special.stdtr(df, t))
-
-    return Equivalence(
-        t_low=t_low,
-        t_high=t_high,
-        p=max(below(-t_low), below(t_high)),
-        low=low,
-        high=high,
-        df=df,
-    )
+    found = tost_of_estimate(value, se, df, bounds=(low, high))
+    return Equivalence(t_low=found.t_low, t_high=found.t_high, p=found.p, low=low, high=high, df=df)
 
 
 NAN = float("nan")

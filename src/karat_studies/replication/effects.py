@@ -18,7 +18,6 @@ from karat_studies.replication._inputs import (
     above_0,
     at_least_0,
     check_choice,
-    check_level,
     counts,
     domain,
     evaluate,
@@ -270,7 +269,8 @@ def rank_biserial_se(r: Numbers, n1: Numbers, n2: Numbers, *, errors: str = "nan
 
 
 def proportion_se(p: Numbers, n: Numbers, *, errors: str = "nan") -> Result:
-    """√(p(1 − p)/n): 0 at p = 0 and 1, where Wilson's interval should be shown.
+    """√(p(1 − p)/n): 0 at p = 0 and 1, where Wilson's interval should be shown
+    (`karat.stats.proportion_interval`).
 
     >>> proportion_se(0.5, 100)
     0.05
@@ -279,39 +279,6 @@ def proportion_se(p: Numbers, n: Numbers, *, errors: str = "nan") -> Result:
     return evaluate(
         lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1, errors=errors)
     )
-
-
-def proportion_wilson(
-    p: Numbers,
-    n: Numbers,
-    *,
-    level: float = 0.95,
-    errors: str = "nan",
-) -> tuple[Result, Result]:
-    """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single
-    point.
-
-        (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
-
-    >>> low, high = proportion_wilson(0.0, 20)
-    >>> low, round(high, 4)
-    (0.0, 0.1611)
-
-    Wilson (1927), J. Am. Stat. Assoc. 22:209.
-    """
-    share = within_0_1("p", p, errors=errors)
-    size, z = (
-        counts("n", n, least=1, errors=errors),
-        float(special.ndtri((1 + check_level(level)) / 2)),
-    )
-
-    def end(sign: int, p: Floats, n: Floats) -> Floats:
-        reach = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        value = (p + z * z / (2 * n) + sign * reach) / (1 + z * z / n)
-        return np.where(p == (1 + sign) / 2, p, np.clip(value, 0, 1))
-
-    low, high = (evaluate(lambda p, n, s=sign: end(s, p, n), share, size) for sign in (-1, 1))
-    return low, high
 
 
 def cohens_h(p1: Numbers, p2: Numbers, *, errors: str = "nan") -> Result:

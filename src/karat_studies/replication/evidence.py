@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from karat.stats.shares import wilson_bounds
 from karat_studies.replication import bayes, correlations, counts, effects, ranks
 from karat_studies.replication._inputs import (
     Floats,
@@ -347,10 +348,8 @@ def interval_of_effect(
     level: float,
 ) -> tuple[float, float]:
     """For an effect in the unit of its kind. (NaN, NaN): it has none."""
-    if kind in SHARE_KINDS and math.isfinite(effect):
-        low, high = effects.proportion_wilson(effect, side.n1, level=level)
-        return float(low), float(high)
-
+    if kind in SHARE_KINDS and 0 <= effect <= 1:
+        return wilson_bounds(effect, side.n1, level)
     if not math.isfinite(effect) or not math.isfinite(se):
         return NAN, NAN
     z = z_of_level(level)

@@ -104,7 +104,6 @@ if TYPE_CHECKING:
         log_bf10_mann_whitney,
     )
     from karat_studies.replication.repetitions import (
-        Repetitions,
         directed_pas,
         repeated_uncertainty,
     )
@@ -156,7 +155,6 @@ __all__ = [
     "Measured",
     "OtherConvention",
     "PredictionInterval",
-    "Repetitions",
     "Replicates",
     "ReplicationMeasures",
     "Reported",
@@ -273,7 +271,7 @@ __getattr__, __dir__ = lazy(
         "evidence": "Measured Side common_method log_bf10_of measure",
         "p_values": "p_value",
         "ranks": "log_bf10_mann_whitney",
-        "repetitions": "Repetitions directed_pas repeated_uncertainty",
+        "repetitions": "directed_pas repeated_uncertainty",
         "report_strings": "Reported parse_reported",
         "resampling": "Replicates TestRows multiplicities replicate_test ties_merged",
         "scores": (

@@ -142,38 +142,32 @@ def weights_by_study(
     studies: Sequence[Hashable],
     findings: Sequence[Hashable],
     valid: npt.ArrayLike,
-    *,
-    level: str = "finding",
 ) -> Floats:
     """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the
     finding.
 
     Only valid tests are counted, and the others have weight 0. `findings` identify a finding within
-    its study; if finding ids repeat across sub-studies, use pairs. `level="study"` gives all tests
-    of a study equal weight, as they have if there is only one study: its ECS is then the overall
-    one. The weights sum to 1.
+    its study; if finding ids repeat across sub-studies, use pairs. All tests of a single study have
+    equal weight: its ECS is then the overall one. The weights sum to 1.
 
     >>> weights_by_study(["a", "a", "b"], ["F1", "F2", "F1"], [True, True, True]).tolist()
     [0.25, 0.25, 0.5]
     """
-    if level not in {"finding", "study"}:
-        raise ValueError(f"level: must be 'finding' or 'study', got {level!r}")
     if len(set(studies)) == 1:
-        level = "study"
+        findings = [None] * len(studies)
+
     counted = np.asarray(valid, dtype=bool)
     tests: dict[Hashable, int] = {}
     nested: dict[Hashable, set[Hashable]] = {}
     for study, finding, use in zip(studies, findings, counted.tolist(), strict=True):
         if use:
-            group = finding if level == "finding" else None
-            tests[study, group] = tests.get((study, group), 0) + 1
-            nested.setdefault(study, set()).add(group)
+            tests[study, finding] = tests.get((study, finding), 0) + 1
+            nested.setdefault(study, set()).add(finding)
 
     weights = np.zeros(counted.size)
     for at, (study, finding) in enumerate(zip(studies, findings, strict=True)):
         if counted[at]:
-            group = finding if level == "finding" else None
-            weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, group]
+            weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, finding]
 
     return weights
 

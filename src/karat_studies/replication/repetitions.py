@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from karat_studies.replication.uncertainty import (
     NAN,
     WHOLE,
     Draws,
-    Key,
     Spread,
     Uncertainty,
     ecs_levels,
@@ -42,30 +41,18 @@ from karat_studies.replication.uncertainty import (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Repetitions:
-    """Means over repetitions, with their uncertainty; `each` holds every repetition separately."""
-
-    pas: dict[Key, Spread]
-    ecs_fixed: dict[Key, Spread]
-    ecs_new: EcsInterval
-    noise_ceiling: float
-    ecs_ceiling: dict[str, float]  # the ECS that a perfect copy would get, study by study
-    each: tuple[Uncertainty, ...]
-
-
 def repeated_uncertainty(
     agreements: Sequence[Agreement], draws: Sequence[Draws], *, rng: np.random.Generator
-) -> Repetitions:
-    """One condition: an agreement and its replicates for every repetition, tests and replicates in
-    the same order.
+) -> Uncertainty:
+    """That of the means over repetitions, of one condition: an agreement and its replicates for
+    every repetition, tests and replicates in the same order.
     """
     each = tuple(
         score_uncertainty(one, rng=rng, draws=drawn)
         for one, drawn in zip(agreements, draws, strict=True)
     )
     if len(each) == 1:
-        return one_repetition(agreements[0], each[0])
+        return replace(each[0], each=each)
     levels = [
         pool(one.tests, pas_rows(one.tests, drawn.log_bf))
         for one, drawn in zip(agreements, draws, strict=True)
@@ -113,7 +100,8 @@ def repeated_uncertainty(
                 reason=first.reason,
             )
 
-    return Repetitions(
+    return replace(
+        each[0],
         pas=pas,
         ecs_fixed=ecs,
         ecs_new=_jackknife(agreements),
@@ -123,18 +111,6 @@ def repeated_uncertainty(
             for name in each[0].ecs_ceiling
         },
         each=each,
-    )
-
-
-def one_repetition(agreement: Agreement, sure: Uncertainty) -> Repetitions:
-    """A single one, whose uncertainty is that of the means."""
-    return Repetitions(
-        pas=sure.pas,
-        ecs_fixed=sure.ecs_fixed,
-        ecs_new=agreement.ecs_interval,
-        noise_ceiling=sure.noise_ceiling,
-        ecs_ceiling=sure.ecs_ceiling,
-        each=(sure,),
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from karat.stats import special
 from karat_studies.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat_studies.replication.agreement import CLAMP, posterior
-from karat_studies.replication.consistency import FEWEST, ccc_rows, noise_ceiling
+from karat_studies.replication.consistency import FEWEST, EcsInterval, ccc_rows, noise_ceiling
 from karat_studies.replication.counts import gunel_dickey
 from karat_studies.replication.evidence import (
     RANK_KINDS,
@@ -67,7 +67,9 @@ class Uncertainty:
     noise_ceiling_n: int = 0  # tests with both errors
     # the same, study by study; NaN for fewer than 3 tests
     ecs_ceiling: dict[str, float] = field(default_factory=dict)
+    ecs_new: EcsInterval  # of the overall ECS, for new studies
     replicates: int
+    each: tuple[Uncertainty, ...] = ()  # of every repetition, in the uncertainty of their means
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -199,6 +201,7 @@ def score_uncertainty(
             if key in levels
         },
         ecs_fixed=spreads,
+        ecs_new=agreement.ecs_interval,
         replicates=int(drawn.log_bf.shape[0]),
     )
 

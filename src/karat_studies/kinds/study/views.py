@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from pydantic import ValidationError
 
 from karat import formats
 from karat.analysis import Summary
@@ -29,6 +31,7 @@ from karat.kind_views import (
 from karat.kinds import of_sample
 from karat.records import AgentSpec, Condition, Reply, Sample, Score
 from karat_studies.kinds.study.fields import KINDS
+from karat_studies.kinds.study.format import Answered
 from karat_studies.kinds.study.study_page import study_page
 
 Reading = float | str | list[str]
@@ -325,8 +328,9 @@ class _Turns:
             meaning = ""
             value = values.get(name)
             if isinstance(value, str):
-                words = _mapping(_mapping(fields.get(name)).get("options")).get(value)
-                if isinstance(words, str) and words != value:
+                field = fields.get(name)
+                words = field.meanings.get(value, value) if field is not None else value
+                if words != value:
                     meaning = _cut(words)
 
             found.append(
@@ -410,10 +414,7 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
         "arm": str(turn.detail.get("arm", "")),
         "question": next(iter(texts), turn.question) if same else turn.question,
         "open": not same and "{{" in turn.question,
-        "asks": [
-            (str(name), _field_text(field))
-            for name, field in list(_fields_of(sample, at).items())[:_MOST]
-        ],
+        "asks": [(name, _field_text(field)) for name, field in _fields_of(sample, at).items()],
         "answers": answers,
     }
 
@@ -583,7 +584,7 @@ def reading_choices(
     `row`: how karat read the turn.
     """
     asked: list[dict[str, object]] = []
-    for place, (name, field) in enumerate(list(_fields_of(sample, turn).items())[:_MOST]):
+    for place, (name, field) in enumerate(_fields_of(sample, turn).items()):
         karat = _read_by_karat(row, name)
         options = _options(field)
         choices = [_choice(value, "", karat) for value in options]
@@ -629,7 +630,7 @@ def checked_reading(
     The answer is read as the study reads those of participants, unless it is the one that karat had
     read.
     """
-    names = list(_fields_of(sample, turn))[:_MOST]
+    names = list(_fields_of(sample, turn))
     if place.isascii() and place.isdigit() and len(place) < 6:
         at = int(place)
     else:
@@ -673,27 +674,22 @@ def _sent(value: Reading | None, kind: str) -> str:
     return json.dumps({"kind": kind} if value is None else {"value": value})
 
 
-def _options(field: object) -> list[Reading]:
+def _options(field: Answered | None) -> list[Reading]:
     """The values to choose from, if they are few."""
-    asked = _mapping(field)
-    options = asked.get("options")
-    ends = asked.get("range")
-    if asked.get("type") == "choice" and isinstance(options, dict | list):
-        names = [option for option in options if isinstance(option, str)]
-        if len(names) == len(options) <= _MOST:
-            return [*names]
+    if field is None:
         return []
-
+    if field.type == "choice" and len(field.labels) <= _MOST:
+        return [*field.labels]
+    low, high = field.range or (None, None)
     if (
-        asked.get("type") == "likert"
-        and isinstance(ends, list)
-        and len(ends) == 2
-        and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
-        and all(abs(end) < 1e15 for end in ends)
+        field.type == "likert"
+        and low is not None
+        and high is not None
+        and max(abs(low), abs(high)) < 1e15
+        and low == int(low)
+        and 0 < high - low <= _MOST
     ):
-        low, high = ends
-        if low == int(low) and 0 < high - low <= _MOST:
-            return [float(step) for step in range(int(low), int(high) + 1)]
+        return [float(step) for step in range(int(low), int(high) + 1)]
 
     return []
 
@@ -739,36 +735,38 @@ def _hashable(
     return (tuple(value) if isinstance(value, list) else value), kind
 
 
-def _fields_of(sample: Sample, turn: int) -> Object:
-    """Field → what it asks for, according to the study."""
+def _fields_of(sample: Sample, turn: int) -> Mapping[str, Answered | None]:
+    """Field → what it asks for, according to the study; None: nothing that a study can ask for."""
     fields = sample.detail.get("fields")
-    if isinstance(fields, list) and turn < len(fields):
-        return _mapping(fields[turn])
-    return {}
+    if not isinstance(fields, list) or turn >= len(fields):
+        return {}
+    found: dict[str, Answered | None] = {}
+    for name, field in list(_mapping(fields[turn]).items())[:_MOST]:
+        found[name] = None
+        with suppress(ValidationError):
+            found[name] = Answered.model_validate(field, strict=True)
+
+    return found
 
 
-def _field_text(field: object) -> str:
+def _field_text(field: Answered | None) -> str:
     """What a field asks for, in a few words."""
-    if not isinstance(field, dict):
+    if field is None:
         return ""
-    options = field.get("options")
-    ends = field.get("range")
-    parts = []
-    if isinstance(options, (list, dict)):
-        parts.append(" / ".join(str(label) for label in list(options)[:20]))
-    if isinstance(ends, list) and len(ends) == 2:
-        low, high = ("" if end is None else _value_text(end) for end in ends)
-        if low and high:
-            parts.append(f"{low} to {high}")
-        elif low:
-            parts.append(f"from {low}")
-        else:
-            parts.append(f"to {high}")
+    low, high = ("" if end is None else _value_text(end) for end in field.range or (None, None))
+    parts = [" / ".join(field.labels[:20])]
+    if low and high:
+        parts.append(f"{low} to {high}")
+    elif low:
+        parts.append(f"from {low}")
+    elif high:
+        parts.append(f"to {high}")
 
-    if field.get("optional") is True:
-        parts += ["optional"]
+    if field.optional:
+        parts.append("optional")
+
     words = ", ".join(filter(None, parts))
-    return formats.excerpt(": ".join(filter(None, (str(field.get("type", "")), words))), _LONG)
+    return formats.excerpt(": ".join(filter(None, (field.type, words))), _LONG)
 
 
 def _value_text(value: object) -> str:

@@ -32,7 +32,6 @@ from karat_studies.kinds.study.analysis.model import (
     TestRow,
 )
 from karat_studies.replication import caricature, pas_interval_of_test, pool_pas
-from karat_studies.replication.repetitions import one_repetition
 from karat_studies.replication.scores import test_weights
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
         Difference,
         FindingScore,
         Measured,
-        Repetitions,
         Side,
         Spread,
         StudyScore,
@@ -295,7 +293,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     agreements: Sequence[Agreement]
-    sure: Repetitions
+    sure: Uncertainty
     findings: Sequence[FindingResult]
     domains: dict[str, str]  # study → domain
 
@@ -488,7 +486,7 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
             study_condition(
                 name,
                 [agreement],
-                one_repetition(agreement, sure),
+                replace(sure, each=(sure,)),
                 declared={},
                 of_study=_nothing_else,
                 floor=False,
@@ -504,7 +502,7 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
 def study_condition(
     name: str,
     agreements: Sequence[Agreement],
-    sure: Repetitions,
+    sure: Uncertainty,
     *,
     declared: Mapping[tuple[str, str, str], Finding],
     of_study: Callable[[str], Mapping[str, Any]],

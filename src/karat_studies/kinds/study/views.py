@@ -57,15 +57,17 @@ _NAMED = 60  # characters of an answer in a list of choices
 _WITHOUT = {"stopped": "not asked any more", "unrecorded": "not recorded"}
 
 
-class _Member(msgspec.Struct, gc=False):
-    participant: str
+class _Person(msgspec.Struct, kw_only=True, gc=False):
+    participant: str = ""
     profile: dict[str, object] = {}
 
 
-class _Detail(msgspec.Struct, gc=False):
+class _Detail(_Person, kw_only=True, gc=False):
     study: str
-    profile: dict[str, object] = {}
-    members: tuple[_Member, ...] = ()
+    members: tuple[_Person, ...] = ()
+
+
+_UNKNOWN = _Detail(study="")
 
 
 def _detail(sample: Sample) -> _Detail | None:
@@ -154,14 +156,15 @@ class StudyViews(Views):
         """The session of a participant, or of the member asked for; otherwise the game of a
         group.
         """
-        members = _members(page.sample)
+        detail = _detail(page.sample) or _UNKNOWN
+        members = detail.members
         if page.seat.isascii() and page.seat.isdigit() and len(page.seat) < 6:
             seat = int(page.seat)
         else:
             seat = -1
 
         if members and not 0 <= seat < len(members):
-            return "group.html.j2", {"group": _game(page)}
+            return "group.html.j2", {"group": _game(page, detail)}
         content: dict[str, object] = {"seat": None, "group_path": None}
         if members:
             near = (at if 0 <= at < len(members) else None for at in (seat - 1, seat + 1))
@@ -184,15 +187,15 @@ class StudyViews(Views):
             if chosen is None or turn.seat == chosen:
                 turns.append(at)
 
-        who = sample.detail if chosen is None else _members(sample)[chosen]
-        profile = list(_mapping(who.get("profile")).items())[:_MOST]
+        who = detail if chosen is None else members[chosen]
+        profile = list(who.profile.items())[:_MOST]
         session = {
-            "who": str(who.get("participant", sample.id)),
-            "study": str(sample.detail.get("study", "")),
+            "who": who.participant or sample.id,
+            "study": detail.study,
             "arms": list(
                 dict.fromkeys(str(sample.turns[at].detail.get("arm", "")) for at in turns)
             )[:_MOST],
-            "profile": [(str(name).replace("_", " "), str(value)) for name, value in profile],
+            "profile": [(name.replace("_", " "), str(value)) for name, value in profile],
             "tasks": [_task(page, at, trials) for at in turns[:_MOST]],
             "left": max(0, len(turns) - _MOST),
         }
@@ -203,7 +206,7 @@ class StudyViews(Views):
         return "session.html.j2", content
 
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
-        if not _members(sample):
+        if not (_detail(sample) or _UNKNOWN).members:
             return {}, f"task-{turn + 1}"
         seat = None
         if 0 <= turn < len(sample.turns):
@@ -419,10 +422,10 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
     }
 
 
-def _game(page: SamplePage) -> dict[str, object]:
+def _game(page: SamplePage, detail: _Detail) -> dict[str, object]:
     """A group's answers, members × rounds, in every trial."""
     sample = page.sample
-    members = _members(page.sample)
+    members = detail.members
     numbers = (turn.detail.get("round") for turn in sample.turns)
     rounds_of = [number if isinstance(number, int) else 1 for number in numbers]
     places = {
@@ -437,8 +440,8 @@ def _game(page: SamplePage) -> dict[str, object]:
     for seat in seats:
         people.append(
             {
-                "who": str(members[seat].get("participant", seat + 1)),
-                "profile": profile_text(_mapping(members[seat].get("profile"))),
+                "who": members[seat].participant or str(seat + 1),
+                "profile": profile_text(members[seat].profile),
                 "path": _path(page, seat=str(seat)),
             }
         )
@@ -451,7 +454,7 @@ def _game(page: SamplePage) -> dict[str, object]:
             asks.setdefault(sample.turns[at].question, []).append(number)
 
     return {
-        "study": str(sample.detail.get("study", "")),
+        "study": detail.study,
         "arms": list(dict.fromkeys(str(turn.detail.get("arm", "")) for turn in sample.turns))[
             :_MOST
         ],
@@ -539,18 +542,15 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
     )
     if not template:
         return Prompt(conditions=[], what="none", other=other)
-    members = sample.detail.get("members")
-    if isinstance(members, list) and seat is not None and seat < len(members):
-        who = members[seat]
-    else:
-        who = sample.detail
-
-    if isinstance(who, dict):
-        size = len(msgspec.json.encode(who.get("profile")))
-    else:
-        size = 0
-
     unfilled = Prompt(conditions=[], what="template", text=template, other=other)
+    detail = _detail(sample)
+    if detail is None:
+        return unfilled
+    who: _Person = detail
+    if seat is not None and seat < len(detail.members):
+        who = detail.members[seat]
+
+    size = len(msgspec.json.encode(who.profile))
     if len(template) > _LONGEST_TEMPLATE or (1 + template.count("{{")) * size > _MOST_FILLED:
         return unfilled
     condition = Condition(
@@ -833,14 +833,6 @@ def profile_text(profile: Object) -> str:
         parts.append(f"{name.replace('_', ' ')} {text[:_LONG]}")
 
     return formats.excerpt(", ".join(parts), _LONG)
-
-
-def _members(sample: Sample) -> list[Object]:
-    """The members of a group in a game; empty for a single participant."""
-    members = sample.detail.get("members")
-    if isinstance(members, list) and all(isinstance(member, dict) for member in members):
-        return members
-    return []
 
 
 def _mapping(value: object) -> Object:

@@ -25,7 +25,7 @@ from karat.blocks import (
     Table,
     Text,
 )
-from karat.document.render.terminal import render_terminal, table_lines
+from karat.document.render.terminal import block_lines, render_terminal
 from karat.document.run import Document
 
 COLUMNS = (
@@ -123,7 +123,7 @@ def test_a_chart_whose_details_are_asked_for_is_left_out():
 
 def lines(*cells, columns, width: int) -> list[str]:
     rows = tuple(Row(name="row", cells=of_row) for of_row in cells)
-    return table_lines(Table(caption="", columns=columns, rows=rows), width=width)
+    return block_lines([Table(caption="", columns=columns, rows=rows)], width=width)[2:]
 
 
 def test_a_head_stands_over_its_value_and_its_interval():

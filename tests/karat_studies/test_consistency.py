@@ -72,9 +72,8 @@ def test_weights_count_valid_tests_only():
     studies, findings = ["a", "a", "a", "b", "c"], ["F1", "F1", "F2", "F1", "F1"]
     weights = weights_by_study(studies, findings, [True, False, True, True, False])
     assert weights.tolist() == [0.25, 0, 0.25, 0.5, 0]
-    assert weights_by_study(studies, findings, [True] * 5, level="study").sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="level: must be"):
-        weights_by_study(studies, findings, [True] * 5, level="test")
+    alone = weights_by_study(["a"] * 4, ["F1", "F1", "F1", "F2"], [True, True, False, True])
+    assert alone.tolist() == [1 / 3, 1 / 3, 0, 1 / 3]
 
 
 def test_the_jackknife_leaves_out_studies_and_says_when_it_cannot():

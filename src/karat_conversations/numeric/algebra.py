@@ -5,7 +5,7 @@ A literal is a variable named after its absolute value, times its sign; the few 
 2, 1/2 and powers of ten) are plain numbers. Each variable gets a fixed element of the field, drawn
 by a hash of its name. Two programs that are different functions agree there with a probability of
 at most degree / 2**126 (Schwartz, 1980, J. ACM 27:701). Programs beyond `MAX_DEGREE` are compared
-by their form instead, so a false yes is rarer than 1e-18.
+as written instead, so a false yes is rarer than 1e-18.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ class Rational(NamedTuple):
         return Rational(self.above * number % PRIME, self.below, self.degree)
 
 
-Key = tuple[int, ...] | bytes
+Key = tuple[object, ...]
 """What a step computes, as a hashable value: equal keys mean the same function."""
 
 
 class Form(NamedTuple):
     """What a program computes: one function, both sides of a `greater`, or (if its degree is too
-    high) a structure.
+    high) its steps as written.
     """
 
     sides: tuple[Rational, ...]
-    structure: bytes | None = None
+    written: tuple[object, ...] = ()
 
     @property
     def key(self) -> Key:
         """The function as a hashable value."""
-        if self.structure is not None:
-            return self.structure
+        if self.written:
+            return self.written
         return tuple(side.value for side in self.sides)
 
     def same(self, other: Form, factor: int = 1) -> bool:
         """Whether this is `factor` times the other; factors apply only to single functions."""
-        if self.structure is not None or other.structure is not None:
-            return factor == 1 and self.structure == other.structure
+        if self.written or other.written:
+            return factor == 1 and self.written == other.written
         if len(self.sides) != len(other.sides) or (factor != 1 and len(self.sides) != 1):
             return False
         return all(
@@ -156,37 +156,22 @@ def form_of(program: Program, setting: Setting) -> Form | None:
     """
     if program.error is not None:
         return None
-    if program.number is not None and not program.steps:
-        return _argument(program.number, (), setting)
     forms = step_forms(program.steps, setting)
     if forms is None:
         return None
+    return whole_form(program, forms, setting)
+
+
+def whole_form(program: Program, forms: Sequence[Form], setting: Setting) -> Form:
+    """What the program computes. `forms`: what its steps compute."""
     if program.number is None:
-        last = forms[-1]
+        form = forms[-1]
     else:
-        last = _argument(program.number, forms, setting)
+        form = _argument(program.number, forms, setting)
 
-    if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
-        return last
-    # A digest of the steps as written, with literals by value, so that equal sub-trees have equal
-    # digests.
-    digests: list[bytes] = []
-    for step in program.steps:
-        if step.operation in TABLE:
-            arguments = step.arguments[:1]
-        else:
-            arguments = step.arguments
-
-        parts = []
-        for argument in arguments:
-            if argument.index is not None and argument.kind == "reference":
-                parts.append(digests[argument.index])
-            else:
-                parts.append(_written(argument))
-
-        digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
-
-    return Form((), (digests[-1] if program.number is None else _written(program.number)))
+    if any(side.degree > MAX_DEGREE for side in form.sides):
+        return Form((), program.steps)
+    return form
 
 
 def step_forms(steps: Sequence[Step], setting: Setting) -> list[Form] | None:
@@ -333,15 +318,3 @@ def _row(step: Step, setting: Setting) -> Form:
     if step.operation == "table_average":
         total = combine("divide", total, literal(Decimal(len(cells)), setting)) or total
     return Form((total,))
-
-
-def _written(argument: Argument) -> bytes:
-    if argument.kind == "number":
-        number = read_literal(argument.text)
-    else:
-        number = None
-
-    shown: tuple[object, ...] = (argument.kind, argument.text, argument.column, argument.index)
-    if number is not None:
-        shown = named(number.exact)[:2]
-    return blake2b(repr(shown).encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, cast
 
 from karat_conversations.numeric.algebra import MAX_DEGREE, Form, Rational, combine, variable
@@ -381,7 +380,7 @@ class _Reading:
         )
         if form is None or form == _UNDEFINED or not (high or self._undefined):
             return form
-        return Form((), self._structure(at, {}))
+        return Form((), (self._formula(at, {}),))
 
     def _form(self, at: int) -> Form | None:
         if at in self._forms:
@@ -421,33 +420,23 @@ class _Reading:
             return None
         return self._form(index)
 
-    def _structure(self, at: int, known: dict[int, bytes]) -> bytes:
-        """A digest of the formula; its references have been read before, so there is no cycle."""
+    def _formula(self, at: int, known: dict[int, int]) -> int:
+        """A hash of the formula; its references have been read before, so there is no cycle."""
         if at not in known:
             step = self._steps[at]
-            parts = [step.text.encode("utf-8", "surrogatepass")]
+            parts: list[object] = [step.text]
             if "table" not in step.operation:
-                parts = [step.operation.encode()]
+                parts = [step.operation]
                 for text in (step.first, step.second):
-                    if "#" in text:
-                        index = step_index(text)
-                    else:
-                        index = None
+                    index = step_index(text) if "#" in text else None
+                    parts.append(text if index is None else self._formula(index, known))
 
-                    shown = text.encode("utf-8", "surrogatepass")
-                    if index is None:
-                        part = shown
-                    else:
-                        part = self._structure(index, known)
-
-                    parts.append(blake2b(part, digest_size=32).digest())
-
-            known[at] = blake2b(b"".join(parts), digest_size=32).digest()
+            known[at] = hash(tuple(parts))
 
         return known[at]
 
 
-_UNDEFINED = Form((), b"0/0")  # which the official scorers find equal to itself
+_UNDEFINED = Form((), ("0/0",))  # which the official scorers find equal to itself
 _NOTHING = Rational(1, 1, 0)
 
 

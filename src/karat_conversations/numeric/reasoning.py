@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from karat_conversations.numeric.algebra import (
-    MAX_DEGREE,
     Key,
     Setting,
-    form_of,
     step_forms,
+    whole_form,
 )
 from karat_conversations.numeric.equivalence import setting_of
 from karat_conversations.numeric.matches import match, near
@@ -200,23 +199,12 @@ def _apart(program: Program, setting: Setting) -> Parts:
 
 def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, Key | None]:
     """What each step computes, and what the program does."""
-    if program.error is None:
-        forms = step_forms(program.steps, setting)
-    else:
-        forms = None
-
+    if program.error is not None:
+        return None, None
+    forms = step_forms(program.steps, setting)
     if forms is None:
         return None, None
-    keys = tuple(form.key for form in forms)
-    if (
-        forms
-        and program.number is None
-        and all(s.degree <= MAX_DEGREE for form in forms for s in form.sides)
-    ):
-        return keys, keys[-1]
-
-    form = form_of(program, setting)
-    return keys, None if form is None else form.key
+    return tuple(form.key for form in forms), whole_form(program, forms, setting).key
 
 
 def _literals(

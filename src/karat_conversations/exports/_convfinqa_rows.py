@@ -13,7 +13,7 @@ import msgspec
 from karat import formats
 from karat.analysis import TrialRecord
 from karat.records import Reply, Score, Turn, Usage
-from karat_conversations.kinds.conversation.analysis.turns import WITHIN, Matcher, in_order
+from karat_conversations.kinds.conversation.analysis.turns import WITHIN, Matcher
 from karat_conversations.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat_conversations.numeric.matches import same_text
 from karat_conversations.numeric.values import plain
@@ -360,7 +360,7 @@ def _total(parts: Sequence[float | None]) -> float | None:
     """Of the known values; None if there are none."""
     there = [part for part in parts if part is not None]
     if there:
-        return in_order(there)
+        return sum(there)
     return None
 
 
@@ -377,7 +377,7 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     for column, part in _MEANS.items():
         parts = [row.get(part) for row in turns]
         there = [float(part) for part in parts if part is not None]
-        means[column] = in_order(there) / len(there) if there else None
+        means[column] = sum(there) / len(there) if there else None
 
     return {
         "trace_id": trace,

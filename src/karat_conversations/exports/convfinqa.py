@@ -283,7 +283,7 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> R
 
 
 def _condition(condition: ConversationResult) -> Row:
-    rates = (*condition.accuracies, condition.conversation_accuracy, *condition.reasoning)
+    rates = condition.rates
     spread = condition.propagation
 
     part = condition.quarantine

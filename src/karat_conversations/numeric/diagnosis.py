@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, Literal
+from typing import Final
 
 from karat_conversations.numeric.circuits import Circuit, Gate, table_value
 from karat_conversations.numeric.document import Document, is_year
@@ -225,29 +225,6 @@ def _gives(value: object, turn: TurnFacts) -> str | None:
     )
 
 
-Label = Literal[
-    "unanswered",
-    "unreadable",
-    "gold_suspect",
-    "propagated",
-    "scale",
-    "sign",
-    "scale_and_sign",
-    "rounding",
-    "reciprocal",
-    "ratio_vs_change",
-    "swapped_operands",
-    "wrong_operand",
-    "stopped_early",
-    "level_vs_change",
-    "wrong_operation",
-    "near_miss",
-    "power_of_ten",
-    "repeats_earlier",
-    "other",
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Why an answer failed.
@@ -255,7 +232,7 @@ class Diagnosis:
     `evidence` is plain data, enough to check the label without the code.
     """
 
-    label: Label
+    label: str  # of `LABELS`
     evidence: Evidence
 
 
@@ -750,7 +727,7 @@ def _gold_suspect(turn: TurnFacts, _history: History) -> Found:
 _SCALES: Final = (1.0, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
 _Check = Callable[[TurnFacts, History], Found]
-_CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
+_CHECKS: Final[Sequence[tuple[str, _Check]]] = (
     ("unanswered", _unanswered),
     ("unreadable", _unreadable),
     ("gold_suspect", _other_gold),
@@ -778,10 +755,10 @@ _CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
 thousands.
 """
 
-LABELS: Final[tuple[Label, ...]] = (*dict.fromkeys(label for label, _ in _CHECKS), "other")
+LABELS: Final[tuple[str, ...]] = (*dict.fromkeys(label for label, _ in _CHECKS), "other")
 """All labels, in the order in which they are first tried."""
 
-MEANINGS: Final[Mapping[Label, str]] = {
+MEANINGS: Final[Mapping[str, str]] = {
     "unanswered": "nothing was answered, or that it is not known",
     "unreadable": "one side is not a number, or yes or no is compared with a number",
     "gold_suspect": (

@@ -198,10 +198,13 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     # turns whose predicted program cannot be read: they are in no rate of `reasoning`
     unreadable_programs: int = 0
 
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        return (*self.accuracies, self.conversation_accuracy, *self.reasoning)
+
     def rate(self, name: str) -> Rate | None:
         """By its name or its metric; None if there is none."""
-        listed = (*self.accuracies, self.conversation_accuracy, *self.reasoning)
-        return next((rate for rate in listed if name in (rate.name, rate.metric)), None)
+        return next((rate for rate in self.rates if name in (rate.name, rate.metric)), None)
 
 
 class NullAnswerer(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,11 +299,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[JsonObject]]]:
         rows = []
         for condition in self.conditions:
-            for rate in (
-                *condition.accuracies,
-                condition.conversation_accuracy,
-                *condition.reasoning,
-            ):
+            for rate in condition.rates:
                 rows.append(
                     {
                         "condition": condition.condition,

@@ -36,7 +36,6 @@ from karat_conversations.kinds.conversation.analysis.turns import (
     Floats,
     Ints,
     Turns,
-    in_order,
 )
 
 ACCURACIES = {
@@ -478,13 +477,8 @@ def pace(part: Turns) -> Pace:
     completion = part.completion_tokens
     metered = ~np.isnan(prompt) | ~np.isnan(completion)
     both = (np.nan_to_num(prompt) + np.nan_to_num(completion))[metered]
-    if times:
-        milliseconds_mean = in_order(times) / len(times)
-    else:
-        milliseconds_mean = None
-
     return Pace(
-        milliseconds_mean=milliseconds_mean,
+        milliseconds_mean=_mean_of(np.array(times)),
         milliseconds_median=quantile(times, 0.5),
         milliseconds_p95=quantile(times, 0.95),
         tokens_mean=_mean_of(both),

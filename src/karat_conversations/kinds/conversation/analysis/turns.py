@@ -8,8 +8,7 @@ lines that count.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -33,13 +32,6 @@ from karat_conversations.numeric import (
     stated,
 )
 from karat_conversations.numeric.matches import same_text
-
-
-def in_order(values: Sequence[float]) -> float:
-    """The sum from left to right: `sum` rounds differently from Python 3.12 on, and would change
-    digits of old runs.
-    """
-    return reduce(add, values, 0)  # 0: one bool is a number, too
 
 
 class Matcher(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,9 @@ every entity, is refused.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from karat.importers import (
     Findings,
@@ -84,8 +83,8 @@ def _trials(
     stated: list[Stated],
 ) -> Iterator[ImportedTrial]:
     """The tests of a file; afterwards `stated` holds how many there should be."""
-    report = _Report(path, findings)
-    for case in report:
+    totals: list[int] = []
+    for case in _cases(path, findings, totals):
         sample = ".".join(filter(None, (case.text("classname"), case.text("name")))) or "test"
 
         failed = case.at("failure")
@@ -124,92 +123,87 @@ def _trials(
             detail=case.without("classname", "name", "time", "suite", "started", "failure"),
         )
 
-    stated.append(Stated(file=path.name, conditions=(condition,), trials=report.stated))
+    trials = sum(totals) if totals else None
+    stated.append(Stated(file=path.name, conditions=(condition,), trials=trials))
 
 
-class _Report:
-    """Reads a file test by test; `stated` is how many tests it says that it has."""
+def _cases(path: Path, findings: Findings, totals: list[int]) -> Iterator[Json]:
+    """Each test of a file: its attributes, and under their names the elements in it. `totals`: gets
+    the number of tests that each outermost suite says that it has.
 
-    def __init__(self, path: Path, findings: Findings) -> None:
-        self.stated: int | None = None
-        self._path = path
-        self._findings = findings
-        self._open: list[str] = []  # the elements around
-        self._suites: list[Json] = []
-        self._case: JsonObject | None = None
-        self._text: list[str] = []
-        self._size = 0  # characters in the test
-        self._cases: deque[Json] = deque()
+    A document type cannot come before the root that a recognized file begins with.
+    """
+    parser = ElementTree.XMLPullParser(("start", "end"))
+    around: list[ElementTree.Element] = []
+    size = 0  # bytes since the last test
+    try:
+        for chunk in _chunks(path):
+            parser.feed(chunk)
+            size += len(chunk)
+            for event, element in parser.read_events():
+                if event == "start":
+                    _enter(element, around, findings, totals, path.name)
+                    continue
 
-    def __iter__(self) -> Iterator[Json]:
-        """Each test: its attributes, and under their names the elements in it."""
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        try:
-            with opened(self._path) as file:
-                while chunk := file.read(_CHUNK):
-                    parser.Parse(chunk)
-                    while self._cases:
-                        yield self._cases.popleft()
+                around.pop()
+                if element.tag == "testcase" and around:
+                    suite = Json({**around[-1].attrib})
+                    around[-1].remove(element)
+                    size = 0
+                    yield _case(element, suite)
 
-                parser.Parse(b"", True)
-        except (expat.ExpatError, _RefusedError, LookupError, ValueError) as error:
-            yield from self._cases
-            self._findings.lose(f"rest of the file: {error}", self._path.name)
+            if size > LONGEST:
+                raise _RefusedError("a test of more than 64 MB")
 
-    def _refuse(self, *_: object) -> None:
-        raise _RefusedError("a document type, which a report does not need")
+        parser.close()
+    except (ElementTree.ParseError, _RefusedError, LookupError, ValueError) as error:
+        findings.lose(f"rest of the file: {error}", path.name)
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._open.append(name)
-        if len(self._open) > _DEEPEST:
-            raise _RefusedError("XML that is nested too deeply")
-        self._size += sum(map(len, attributes.values()))
-        if name == "testsuite":
-            if len(self._suites) == 0 and (tests := attributes.get("tests", "")).isdecimal():
-                self.stated = (self.stated or 0) + int(tests[:12])
-            self._suites.append(Json(dict(attributes)))
-        elif name == "testcase":
-            suite = next(reversed(self._suites), Json())
-            self._size = 0
-            self._case = {
-                "suite": suite.text("name"),
-                "started": utc(suite.text("timestamp")),
-                **attributes,
-            }
-        elif self._case is not None and name == "property":
-            properties = self._case.setdefault("properties", {})
-            if isinstance(properties, dict):
-                properties[attributes.get("name", "")] = attributes.get("value")
-        elif self._case is not None and name in (*_TEXTS, *_RERUNS):
-            self._case.setdefault(name, {**attributes, "text": ""})
-            self._text = []
-        elif self._case is None and name in ("properties", "system-out", "system-err"):
-            self._findings.left_out("properties or output of a whole suite", self._path.name)
 
-    def _characters(self, text: str) -> None:
-        self._size += len(text)
-        if self._size > LONGEST:
-            raise _RefusedError("a test of more than 64 MB")
-        if self._open and self._open[-1] in _TEXTS:
-            self._text.append(text)
+def _chunks(path: Path) -> Iterator[bytes]:
+    with opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
 
-    def _end(self, name: str) -> None:
-        self._open.pop()
-        if name == "testsuite":
-            self._suites.pop()
-        elif name == "testcase" and self._case is not None:
-            self._cases.append(Json(self._case))
-            self._case = None
-        elif self._case is not None and name in _TEXTS and self._open[-1:] == ["testcase"]:
-            found = self._case.get(name)
-            if isinstance(found, dict):
-                found["text"] = "".join(self._text).strip()
-            self._text = []
+
+def _enter(
+    element: ElementTree.Element,
+    around: list[ElementTree.Element],
+    findings: Findings,
+    totals: list[int],
+    name: str,
+) -> None:
+    """Notes where an element begins, and what it says of the whole."""
+    outer = [parent.tag for parent in around]
+    around.append(element)
+    if len(around) > _DEEPEST:
+        raise _RefusedError("XML that is nested too deeply")
+    tests = element.get("tests", "")
+    if element.tag == "testsuite" and "testsuite" not in outer and tests.isdecimal():
+        totals.append(int(tests[:12]))
+    of_suite = element.tag in ("properties", "system-out", "system-err")
+    if of_suite and "testcase" not in outer:
+        findings.left_out("properties or output of a whole suite", name)
+
+
+def _case(element: ElementTree.Element, suite: Json) -> Json:
+    """A test, from its element and the attributes of its suite."""
+    case: JsonObject = {
+        "suite": suite.text("name"),
+        "started": utc(suite.text("timestamp")),
+        **element.attrib,
+    }
+    for part in element:
+        if part.tag in (*_TEXTS, *_RERUNS):
+            case.setdefault(part.tag, {**part.attrib, "text": (part.text or "").strip()})
+
+    properties = {}
+    for part in element.iter("property"):
+        properties[part.get("name", "")] = part.get("value")
+
+    if properties:
+        case["properties"] = properties
+    return Json(case)
 
 
 class _RefusedError(Exception):

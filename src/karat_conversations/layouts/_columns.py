@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -293,7 +293,7 @@ def _in_one_shape(rows: Rows, spoken: Mapping[str, str]) -> tuple[list[NumberedR
     return found, converted
 
 
-def _rows_apart(rows: Rows, columns: Columns, spoken: Mapping[str, str]) -> list[NumberedRow]:
+def _rows_apart(rows: Rows, columns: Columns, spoken: Mapping[str, str]) -> Iterator[NumberedRow]:
     """Each row as a chat of a question and its answer; what is asked again is no repetition, where
     no id says so.
     """
@@ -302,7 +302,6 @@ def _rows_apart(rows: Rows, columns: Columns, spoken: Mapping[str, str]) -> list
         ids.append([str(row.get(path)) for _, row in rows.rows])
 
     is_named = any(len({*values}) == len(values) for values in ids)
-    found: list[NumberedRow] = []
     for number, row in rows.rows:
         chat: list[Message] = []
         for side in ("user", "assistant"):
@@ -312,6 +311,4 @@ def _rows_apart(rows: Rows, columns: Columns, spoken: Mapping[str, str]) -> list
         beside = without(row, spoken.values())
         if not is_named:
             beside["conversation_id"] = f"row {number}"
-        found.append((number, {**beside, MESSAGES: chat}))
-
-    return found
+        yield (number, {**beside, MESSAGES: chat})

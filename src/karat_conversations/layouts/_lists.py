@@ -192,14 +192,11 @@ def turns_apart(rows: Rows) -> Rows | None:
     return None
 
 
-def _entries(row: Row, path: str) -> list[Row]:
+def _entries(row: Row, path: str) -> Iterator[Row]:
     """The objects in a list, and in the lists of an object: then with their names in its place."""
-    found: list[Row] = []
     for name, part in _parts(row.get(path)):
         if isinstance(part, Mapping):
-            found.append({path: name, **part} if name else part)
-
-    return found
+            yield {path: name, **part} if name else part
 
 
 def _parts(value: object, name: str = "") -> Iterator[tuple[str, object]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from karat_conversations.numeric.tables import Table, cell_number
+from karat_conversations.numeric.tables import Table, cell_number, cells_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ class Document:
         rows: dict[str, int] = {}
         columns: dict[str, int] = {}
         grid: dict[tuple[int, int], float] = {}
-        for row, column, cell in _cells(self.table):
+        for row, column, cell in cells_of(self.table):
             number = cell_number(cell)
             if number is not None and len(grid) < MAX_NUMBERS:
                 grid[rows.setdefault(row, len(rows)), columns.setdefault(column, len(columns))] = (
@@ -123,7 +123,7 @@ _YEARS: Final = frozenset(map(float, range(1980, 2051)))
 
 def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
     is_row = {}  # header → whether of a row
-    for row, column, cell in _cells(table):
+    for row, column, cell in cells_of(table):
         number = cell_number(cell)
         if number is not None:
             if number < 0:
@@ -145,23 +145,6 @@ def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
     for header, of_row in is_row.items():
         for value, _ in _in_text(header):
             yield value, Place(row=header) if of_row else Place(column=header)
-
-
-def _cells(table: Table | None) -> Iterator[tuple[str, str, object]]:
-    if isinstance(table, Mapping):
-        for column, rows in table.items():
-            if isinstance(rows, Mapping):
-                yield from ((str(row), str(column), cell) for row, cell in rows.items())
-    elif table is not None:
-        if table and isinstance(table[0], list | tuple):
-            head = [str(cell) for cell in table[0]]
-        else:
-            head = []
-
-        for row in table:
-            if isinstance(row, list | tuple) and row:
-                for at, cell in enumerate(row[1:], 1):
-                    yield str(row[0]), head[at] if at < len(head) else str(at), cell
 
 
 def _in_text(text: str) -> list[tuple[float, int]]:

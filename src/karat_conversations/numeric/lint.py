@@ -11,7 +11,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Final, Literal, NamedTuple
 
 from karat_conversations.numeric.programs import History, execute, parse_program
-from karat_conversations.numeric.tables import Table, cell_number
+from karat_conversations.numeric.tables import Table, cell_number, cells_of
 from karat_conversations.numeric.trees import ExecutionError, Program
 from karat_conversations.numeric.values import parse_value, spelled
 
@@ -218,7 +218,7 @@ class _Page:
     def __init__(self, text: str, table: Table | None) -> None:
         self.cells: dict[Decimal, _Cell] = {}
         self._plain: set[Decimal] = set(_in_text(text))
-        for row, column, cell in _cells(table):
+        for row, column, cell in cells_of(table):
             read = cell_number(cell)
             if read is None:
                 self._plain |= set(_in_text(str(cell)))
@@ -229,7 +229,7 @@ class _Page:
             for value in (number, number.scaleb(2)) if of_percent else (number,):
                 self.cells.setdefault(value.normalize(_EXACT), _Cell(row, column, value))
 
-        for label in {label for row, column, _ in _cells(table) for label in (row, column)}:
+        for label in {label for row, column, _ in cells_of(table) for label in (row, column)}:
             self._plain |= set(_in_text(label))
 
     def has(self, forms: Sequence[Decimal]) -> bool:
@@ -332,20 +332,3 @@ def _in_text(text: str) -> Iterator[Decimal]:
             value = _SMALL.index(small)
 
         yield Decimal(value + (_SMALL.index(unit) if unit else 0)).normalize(_EXACT)
-
-
-def _cells(table: Table | None) -> Iterator[tuple[str, str, object]]:
-    """Label, heading and value of every cell."""
-    if isinstance(table, Mapping):
-        for column, rows in table.items():
-            yield from ((label, column, cell) for label, cell in rows.items())
-        return
-
-    if table:
-        head = [str(cell) for cell in table[0]]
-    else:
-        head = []
-
-    for row in (table or ())[1:]:
-        for place, cell in enumerate(row[1:], start=1):
-            yield str(row[0]), head[place] if place < len(head) else "", cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from karat_conversations.numeric.trees import ExecutionError
@@ -83,6 +83,24 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
         return []
 
     return [list(row[1:]) for row in table if row and row[0] == label]
+
+
+def cells_of(table: Table | None) -> Iterator[tuple[str, str, object]]:
+    """Label, heading and value of every cell; of rows, also of those in the heading."""
+    if isinstance(table, Mapping):
+        for column, rows in table.items():
+            if isinstance(rows, Mapping):
+                yield from ((str(row), str(column), cell) for row, cell in rows.items())
+    elif table is not None:
+        if table and isinstance(table[0], list | tuple):
+            head = [str(cell) for cell in table[0]]
+        else:
+            head = []
+
+        for row in table:
+            if isinstance(row, list | tuple) and row:
+                for at, cell in enumerate(row[1:], 1):
+                    yield str(row[0]), head[at] if at < len(head) else str(at), cell
 
 
 def is_blank(cell: object) -> bool:

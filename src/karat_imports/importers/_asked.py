@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
 from shlex import quote
@@ -248,16 +248,13 @@ def no_results(
     return BadOption("--map", say)
 
 
-def _grades_in(columns: Columns, paths: Iterable[str]) -> list[str]:
+def _grades_in(columns: Columns, paths: Iterable[str]) -> Iterator[str]:
     """The end of a sentence for each of these columns that may hold grades in words."""
-    found = []
     for path in dict.fromkeys(paths):
         answers = "answer" in roles_of(path)
         if path in columns and not answers and may_judge(columns[path]):
             option = f"--map {quote(f'score.{path}={path}')} {worth(columns[path])}"
-            found.append(f"; if '{path}' judges:\n  {option}")
-
-    return found
+            yield f"; if '{path}' judges:\n  {option}"
 
 
 def _unnamed_numbers(result: Reading | Undecided, columns: Columns) -> list[str]:

@@ -163,6 +163,7 @@ class Chats:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._alone = True  # whether there is one file
         self._agent = _one_or_several(options.agent) or None
         self._speaking = Speaking(_one_or_several(options.text), options.speaker, self._agent)
         self._grouping = Grouping(_one_or_several(options.conversation), options.pause)
@@ -173,8 +174,8 @@ class Chats:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files."""
-        alone = len(paths) == 1
-        logs = each_readable(paths, lambda path: self._in_order(path, alone=alone), findings)
+        self._alone = len(paths) == 1
+        logs = each_readable(paths, self._in_order, findings)
         conditions: dict[str, ImportedCondition] = {}
         first: dict[str, str] = {}
         yield ImportedRun(
@@ -187,11 +188,11 @@ class Chats:
             answers_all=True,
         )
 
-    def _in_order(self, path: Path, *, alone: bool) -> _Log:
+    def _in_order(self, path: Path) -> _Log:
         """The file. Raises BadOption, of one of several files BadDataset, if its chats seem to
         stand newest first.
         """
-        log = msgspec.structs.replace(self._opened(path, alone=alone), order=self._options.order)
+        log = msgspec.structs.replace(self._opened(path), order=self._options.order)
         option = "--set order=newest"
         if log.order is None and _seems_newest_first(log, self._agent):
             message = (
@@ -199,47 +200,47 @@ class Chats:
                 "nobody answers: if the newest message comes first, add --set order=newest, else "
                 "--set order=oldest"
             )
-            raise _refusal(option, path, message, alone=alone)
+            raise self._refusal(option, path, message)
 
         return log
 
-    def _opened(self, path: Path, *, alone: bool) -> _Log:
+    def _opened(self, path: Path) -> _Log:
         asked = self._options
         whole = asked.part is None and asked.sheet is None and not self._grouping.is_said
         if whole and (path.suffix == ".parquet" or Chats.recognizes(path, beginning(path))):
             return self._with_replies(_Log(path))
         read = table(path, part=asked.part, sheet=asked.sheet)
         read = with_headers(without_placeholders(read, self._grouping), self._grouping)
-        read = self._doubted(grouped(read, self._grouping, path), path, alone=alone)
+        read = self._doubted(grouped(read, self._grouping, path), path)
         if asked.text is not None or asked.speaker is not None:
-            return self._as_said(read, self._speaking, path, alone=alone)
+            return self._as_said(read, self._speaking, path)
         if self._agent is None and with_role(read.seen_columns(), "question"):
             read = with_reply_texts(read)
         turns = beside_history(read) if self._agent is None else None
         if turns is not None:
-            return self._as_said(*turns, path, alone=alone)
+            return self._as_said(*turns, path)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
         tests = tests_in_turn(read) if found is not None else None
         if tests is not None:
             raise bad_file(path, tests)
         if found is not None:
-            self._ask_who_answers(read, found, path, alone=alone)
-            self._ask_what_groups(read, found, path, alone=alone)
+            self._ask_who_answers(read, found, path)
+            self._ask_what_groups(read, found, path)
             return self._with_replies(self._with_unread(found, read))
         if self._agent is not None:
-            return self._as_said(read, self._speaking, path, alone=alone)
+            return self._as_said(read, self._speaking, path)
         certain = certain_reading(read)
         if certain is not None:
-            return self._as_said(read, certain, path, alone=alone)
+            return self._as_said(read, certain, path)
         names = speakers(read)
         if names:
-            raise _refusal("--set agent=NAME", path, of_people(names), alone=alone)
+            raise self._refusal("--set agent=NAME", path, of_people(names))
         columns = read.seen_columns()
         reading = asked_and_answered(columns, path)
         if reading is not None:
             roles = reading.roles
             exchanged = Speaking(roles["question"][:1], None, roles["answer"][:1])
-            return self._as_said(read, exchanged, path, alone=alone)
+            return self._as_said(read, exchanged, path)
 
         other = unasked(read)
         if other is not None:
@@ -254,10 +255,9 @@ class Chats:
         replies = any(words_of(path)[-1:] in _REPLIED for path in said)
         if reading is not None or (asks and replies):
             message += "; if each row is a question and the answer to it, use `karat import csv`"
-        asks_for_columns = alone and ADD in message
-        raise _refusal("--set text=COLUMN", path, message, alone=asks_for_columns)
+        raise self._refusal("--set text=COLUMN", path, message, asks=ADD in message)
 
-    def _doubted(self, read: Rows, path: Path, *, alone: bool) -> Rows:
+    def _doubted(self, read: Rows, path: Path) -> Rows:
         """The rows, with a note if they are texts in two columns and nothing else. Raises
         BadOption, of one of several files BadDataset, if many answers are what other rows ask.
         """
@@ -273,12 +273,12 @@ class Chats:
                 "other rows ask: dialogues cut into pairs to learn from, it seems; if they are "
                 f"right answers, see `karat check FILE`; if an agent gave them, add {ways}"
             )
-            raise _refusal("--set agent=COLUMN", path, message, alone=alone)
+            raise self._refusal("--set agent=COLUMN", path, message)
 
         note = f"only {shown}: if they are questions and right answers to them, see "
         return msgspec.structs.replace(read, notes=[*read.notes, f"{note}`karat check FILE`"])
 
-    def _as_said(self, read: Rows, speaking: Speaking, path: Path, *, alone: bool) -> _Log:
+    def _as_said(self, read: Rows, speaking: Speaking, path: Path) -> _Log:
         """The conversations in the columns that say who speaks, and what."""
 
         said = as_messages(read, speaking, path)
@@ -290,25 +290,23 @@ class Chats:
         if found is None:
             raise bad_file(path, "the columns that are named hold no messages")
         if speaking.speaker is None:
-            self._ask_who_answers(read, found, path, alone=alone)
-        self._ask_what_groups(said.rows, found, path, alone=alone, lay=lay)
+            self._ask_who_answers(read, found, path)
+        self._ask_what_groups(said.rows, found, path, lay)
         return self._with_unread(found, said.rows)
 
-    def _ask_who_answers(self, read: Rows, found: _Log, path: Path, *, alone: bool) -> None:
+    def _ask_who_answers(self, read: Rows, found: _Log, path: Path) -> None:
         """Raises BadOption, of one of several files BadDataset, if some replies are not read."""
         if found.rows is None or self._agent is not None:
             return
         message = unread_replies(read, found.rows)
         if message is not None:
-            raise _refusal("--set agent=COLUMN", path, message, alone=alone)
+            raise self._refusal("--set agent=COLUMN", path, message)
 
     def _ask_what_groups(
         self,
         read: Rows,
         found: _Log,
         path: Path,
-        *,
-        alone: bool,
         lay: Callable[[Rows], Rows] | None = None,
     ) -> None:
         """Raises BadOption, of one of several files BadDataset, if rows are messages or exchanges
@@ -325,7 +323,17 @@ class Chats:
             return
         message = "which rows are one conversation is not certain; add one of these:"
         message += ways_listed(ways)
-        raise _refusal("--set conversation=COLUMN", path, message, alone=alone)
+        raise self._refusal("--set conversation=COLUMN", path, message)
+
+    def _refusal(
+        self, option: str, path: Path, message: str, *, asks: bool = True
+    ) -> OperatorError:
+        """A question to the user; of one of several files, its fault, so that the others are
+        read. `asks`: whether the message says what may be answered.
+        """
+        if self._alone and asks:
+            return BadOption(option, f"{path}: {message}")
+        return bad_file(path, message)
 
     def _with_unread(self, log: _Log, read: Rows) -> _Log:
         """The same, with the columns of its messages whose values are in none of them, and name no
@@ -366,13 +374,6 @@ def _one_or_several(named: str | Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(named, str):
         return (named,)
     return tuple(named or ())
-
-
-def _refusal(option: str, path: Path, message: str, *, alone: bool) -> OperatorError:
-    """A question to the user; of one of several files, its fault, so that the others are read."""
-    if alone:
-        return BadOption(option, f"{path}: {message}")
-    return bad_file(path, message)
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -712,16 +713,13 @@ class _Names(msgspec.Struct, frozen=True):
     key: str
     agents: tuple[str, ...]
 
-    def added_to(self, said: Sequence[JsonObject]) -> list[JsonObject]:
+    def added_to(self, said: Sequence[JsonObject]) -> Iterator[JsonObject]:
         """The messages, those of assistants with their names."""
-        found = []
         for message in said:
             if message.get("role") == "assistant":
-                found.append({**message, NAME: message[self.key]})
+                yield {**message, NAME: message[self.key]}
             else:
-                found.append(message)
-
-        return found
+                yield message
 
 
 def _named_agents(log: _Log) -> _Names | None:

@@ -50,6 +50,7 @@ _MOST_CALLS = 20
 _UNKNOWN = "karat-no-such-name"
 _NO_METHOD = -32601
 _OLD_VERSION = "1999-01-01"
+_PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}'
 _NO_CALLS = "no tool is marked as read-only (annotations.readOnlyHint) or named with --call"
 
 _Look = Callable[[Probe], Awaitable[Finding]]
@@ -427,41 +428,21 @@ async def unknown_method(probe: Probe) -> Finding:
     return verdict(f"an unknown method got {reply}, expected error {_NO_METHOD}")
 
 
-@_check("errors.tool", "Answer with error -32602, and keep running.", needs="tools")
-async def unknown_tool(probe: Probe) -> Finding:
-    """Whether a call of an unknown tool gets an error."""
-    return await _refused(
-        probe,
-        "tools/call",
-        {"name": _UNKNOWN, "arguments": {}},
-        "an unknown tool",
-    )
-
-
-@_check("errors.resource", "Answer with an error, and keep running.", needs="resources")
-async def unknown_resource(probe: Probe) -> Finding:
-    """Whether reading an unknown resource gets an error."""
-    return await _refused(
-        probe,
-        "resources/read",
-        {"uri": f"karat://{_UNKNOWN}"},
-        "an unknown resource",
-    )
-
-
-@_check("errors.prompt", "Answer with error -32602, and keep running.", needs="prompts")
-async def unknown_prompt(probe: Probe) -> Finding:
-    """Whether asking for an unknown prompt gets an error."""
-    return await _refused(probe, "prompts/get", {"name": _UNKNOWN}, "an unknown prompt")
-
-
 async def _refused(probe: Probe, method: str, params: JsonObject, request: str) -> Finding:
+    """Whether a request for what there is not gets an error."""
     reply = await probe.ask(method, params)
     if not _refuses(reply):
         return failed(f"{request} got {reply}, expected an error")
     if gone := await probe.alive():
         return failed(f"after {request}, the next request got {gone}")
     return passed(str(reply) if reply.kind == "error" else "a result with isError")
+
+
+def _refuses_unknown(
+    kind: str, method: str, params: JsonObject, error: str = "error -32602"
+) -> PlannedCheck:
+    look = partial(_refused, method=method, params=params, request=f"an unknown {kind}")
+    return _check(f"errors.{kind}", f"Answer with {error}, and keep running.", f"{kind}s")(look)
 
 
 def _refuses(reply: Reply) -> bool:
@@ -686,27 +667,27 @@ async def cancellation(probe: Probe) -> Finding:
 )
 async def origin(probe: Probe) -> Finding:
     """Whether a server on this machine refuses other sites' pages."""
-    connection = await probe.connected()
-    if not isinstance(connection.transport, Http) or not is_loopback(probe.server.url):
+    if not is_loopback(probe.server.url):
         return skipped("for servers over HTTP on this machine")
-    body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
-    status = await connection.transport.raw(
-        json.dumps(body).encode(), origin="http://karat.invalid"
-    )
+    status = await (await _over_http(probe)).raw(_PING, origin="http://karat.invalid")
     if status is not None and 400 <= status < 500:
         return passed(f"HTTP {status} for another site's page")
     return failed(f"a request with another site's Origin got HTTP {status}, expected 403")
 
 
+async def _over_http(probe: Probe) -> Http:
+    transport = (await probe.connected()).transport
+    assert isinstance(transport, Http)  # the checks need it
+    return transport
+
+
 @_check("http.session", "Answer 404, so that the client starts a new session.", needs="http")
 async def session(probe: Probe) -> Finding:
     """Whether an unknown session gets the status that makes a client start anew."""
-    connection = await probe.connected()
-    if not isinstance(connection.transport, Http) or connection.transport.session is None:
+    transport = await _over_http(probe)
+    if transport.session is None:
         return skipped("the server issues no session id")
-    body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
-    headers = {"mcp-session-id": "karat-no-such-session"}
-    status = await connection.transport.raw(json.dumps(body).encode(), **headers)
+    status = await transport.raw(_PING, **{"mcp-session-id": "karat-no-such-session"})
     if status in (400, 404):
         return passed(f"HTTP {status} for an unknown session")
     return failed(f"a request with an unknown session got HTTP {status}, expected 404")
@@ -751,10 +732,7 @@ async def stderr(probe: Probe) -> Finding:
 async def shutdown(probe: Probe) -> Finding:
     """Whether the server ends by itself when stdin is closed."""
     if not probe.endings:
-        return skipped(
-            "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
-        )
-
+        return skipped("the server ended before")
     late = [ending for ending in probe.endings if ending.seconds is None]
     if late:
         return failed(
@@ -774,10 +752,7 @@ async def shutdown(probe: Probe) -> Finding:
 async def children(probe: Probe) -> Finding:
     """Whether no process is left that the server started."""
     if not probe.endings:
-        return skipped(
-            "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
-        )
-
+        return skipped("the server ended before")
     left = sum(ending.children for ending in probe.endings)
     if left:
         return failed(
@@ -809,9 +784,9 @@ CHECKS = (
     descriptions_long,
     descriptions_alike,
     unknown_method,
-    unknown_tool,
-    unknown_resource,
-    unknown_prompt,
+    _refuses_unknown("tool", "tools/call", {"name": _UNKNOWN, "arguments": {}}),
+    _refuses_unknown("resource", "resources/read", {"uri": f"karat://{_UNKNOWN}"}, "an error"),
+    _refuses_unknown("prompt", "prompts/get", {"name": _UNKNOWN}),
     wrong_arguments,
     malformed,
     results,

@@ -74,12 +74,12 @@ Blocks = Iterator[Block]
 
 
 def _each(
-    part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]
+    part: ConversationSummary, rows: Callable[[ConversationResult], Iterable[Row]]
 ) -> tuple[Row | Group, ...]:
     """Rows of every condition, under its name if there are several."""
     listed: list[Row | Group] = []
     for condition in part.conditions:
-        own = rows(condition)
+        own = [*rows(condition)]
         if own and len(part.conditions) > 1:
             listed += [Group(condition.condition)]
         listed += own
@@ -193,24 +193,19 @@ def _accuracies(part: ConversationSummary) -> Blocks:
     """Accuracy under each rule, compared with that of trivial answerers."""
     nulls = [null.name for null in part.nulls]
 
-    def rows(condition: ConversationResult) -> list[Row]:
-        found = []
+    def rows(condition: ConversationResult) -> Iterator[Row]:
         for rate in (*condition.accuracies, condition.conversation_accuracy):
-            found.append(
-                Row(
-                    name="conversations"
-                    if rate is condition.conversation_accuracy
-                    else rate.metric.replace("_", " "),
-                    cells=(
-                        _rate(rate, _color(part, condition)),
-                        Count(rate.n),
-                        Number(rate.design_effect),
-                        *(Share(rate.nulls.get(name), tone="quiet") for name in nulls),
-                    ),
-                )
+            yield Row(
+                name="conversations"
+                if rate is condition.conversation_accuracy
+                else rate.metric.replace("_", " "),
+                cells=(
+                    _rate(rate, _color(part, condition)),
+                    Count(rate.n),
+                    Number(rate.design_effect),
+                    *(Share(rate.nulls.get(name), tone="quiet") for name in nulls),
+                ),
             )
-
-        return found
 
     effect = "Design effect: how many times the variance is that of independent turns."
     yield Table(
@@ -311,22 +306,17 @@ def reasoning(part: ConversationSummary) -> Blocks:
 def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
     """The same answers under rules from the strictest to the most lenient."""
 
-    def rows(condition: ConversationResult) -> list[Row]:
-        found = []
+    def rows(condition: ConversationResult) -> Iterator[Row]:
         for rung in condition.ladder:
-            found.append(
-                Row(
-                    name=rung.metric.replace("_", " "),
-                    cells=(
-                        _share(_of_rung(summary, condition, rung), _color(part, condition)),
-                        Count(rung.right),
-                        Number(float(rung.forgiven), digits=0, signed=True),
-                        Text(rung.forgives, tone="quiet"),
-                    ),
-                )
+            yield Row(
+                name=rung.metric.replace("_", " "),
+                cells=(
+                    _share(_of_rung(summary, condition, rung), _color(part, condition)),
+                    Count(rung.right),
+                    Number(float(rung.forgiven), digits=0, signed=True),
+                    Text(rung.forgives, tone="quiet"),
+                ),
             )
-
-        return found
 
     def lines(condition: ConversationResult) -> Iterator[Line]:
         for rung in condition.ladder:
@@ -420,23 +410,18 @@ def _strata(
 ) -> Blocks:
     """Accuracy by turn, or by number of operations."""
 
-    def rows(condition: ConversationResult) -> list[Row]:
-        found = []
+    def rows(condition: ConversationResult) -> Iterator[Row]:
         for stratum in of(condition):
-            found.append(
-                Row(
-                    name=stratum.key,
-                    cells=(
-                        _rate(stratum, _color(part, condition)),
-                        Count(stratum.right),
-                        Count(stratum.n),
-                        Number(stratum.golden_operations),
-                        Number(stratum.agent_operations),
-                    ),
-                )
+            yield Row(
+                name=stratum.key,
+                cells=(
+                    _rate(stratum, _color(part, condition)),
+                    Count(stratum.right),
+                    Count(stratum.n),
+                    Number(stratum.golden_operations),
+                    Number(stratum.agent_operations),
+                ),
             )
-
-        return found
 
     listed = _each(part, rows)
     if not listed:
@@ -778,17 +763,15 @@ def _first_wrong(part: ConversationSummary) -> Blocks:
     if first is None:
         return
 
-    def rows(condition: ConversationResult) -> list[Row]:
+    def rows(condition: ConversationResult) -> Iterator[Row]:
         passed = condition.propagation
         went = sum(passed.first_wrong.values()) + passed.never_wrong
         counts = [
             *sorted(passed.first_wrong.items(), key=lambda item: int(item[0])),
             ("never", passed.never_wrong),
         ]
-        found = []
         for turn, many in counts:
-            found.append(Row(name=turn, cells=(Count(many), Share(many / went if went else None))))
-        return found
+            yield Row(name=turn, cells=(Count(many), Share(many / went if went else None)))
 
     passed = first.propagation
     most = max(passed.first_wrong, key=lambda turn: passed.first_wrong[turn])
@@ -812,22 +795,17 @@ def _first_wrong(part: ConversationSummary) -> Blocks:
 def _features(part: ConversationSummary) -> Blocks:
     """Accuracy by the dataset's features of a conversation or a turn."""
 
-    def rows(condition: ConversationResult) -> list[Row]:
-        found = []
+    def rows(condition: ConversationResult) -> Iterator[Row]:
         for feature in condition.features:
             for place, stratum in enumerate(feature.strata):
-                found.append(
-                    Row(
-                        name=f"{feature.name.replace('_', ' ')}: {stratum.key}",
-                        cells=(
-                            _rate(stratum, _color(part, condition)),
-                            Count(stratum.n),
-                            Number(feature.correlation, signed=True) if place == 0 else Text(""),
-                        ),
-                    )
+                yield Row(
+                    name=f"{feature.name.replace('_', ' ')}: {stratum.key}",
+                    cells=(
+                        _rate(stratum, _color(part, condition)),
+                        Count(stratum.n),
+                        Number(feature.correlation, signed=True) if place == 0 else Text(""),
+                    ),
                 )
-
-        return found
 
     listed = _each(part, rows)
     if not listed:
@@ -941,37 +919,29 @@ def _others(part: ConversationSummary) -> Blocks:
         )
 
 
-def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
+def _quarantined(condition: ConversationResult, color: int) -> Iterator[Row]:
     if condition.quarantine is not None:
         left = condition.quarantine.accuracies
     else:
         left = ()
 
-    found = []
     for rate, kept in zip(condition.accuracies, left, strict=False):
-        found.append(
-            Row(
-                name=rate.metric.replace("_", " "),
-                cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)),
-            )
+        yield Row(
+            name=rate.metric.replace("_", " "),
+            cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)),
         )
 
-    return found
 
-
-def _file_verdicts(condition: ConversationResult) -> list[Row]:
+def _file_verdicts(condition: ConversationResult) -> Iterator[Row]:
     verdicts = condition.verdicts
     if verdicts is None:
-        return []
-    rows = []
+        return
     for metric, agreement in verdicts.agreement.items():
         ours = verdicts.only_ours[metric]
         theirs = verdicts.only_theirs[metric]
         counts = Count(verdicts.right - theirs + ours), Count(verdicts.right)
         cells = (*counts, Share(agreement), Count(ours), Count(theirs), Count(verdicts.n))
-        rows.append(Row(name=metric.replace("_", " "), cells=cells))
-
-    return rows
+        yield Row(name=metric.replace("_", " "), cells=cells)
 
 
 _ABSTENTIONS = {

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import BadDataset
+from karat.foreign import Json
 from karat.importers import Findings
-from karat_imports.importers._reading import Json, document, failure, following, items, lines, utc
+from karat_imports.importers._reading import document, failure, following, items, lines, utc
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.sampled_from(['"', "\\", "{[", "]},"]),

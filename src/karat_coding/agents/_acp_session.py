@@ -21,6 +21,7 @@ from karat.agents._reading import empty_answer
 from karat.context import leads_out
 from karat.errors import AgentFault, LimitReached, TrialFault
 from karat.files import open_regular
+from karat.foreign import Json
 from karat.mcp.observed import Observed
 from karat.records import JsonObject, Reply, ToolCall, Usage
 
@@ -184,7 +185,7 @@ class _Call:
     """A tool call, put together from the agent's updates."""
 
     def __init__(self) -> None:
-        self.reported: JsonObject = {}
+        self.reported = Json()
         self.first_title = ""
         self.rejected = ""  # why
         self.outside = ""  # the first path out of the working folder that any report names
@@ -230,7 +231,7 @@ class TurnUpdates:
         self._on_the_way = [len(server.calls) for server in observed]
         self.cost: float | None = None  # dollars of the session so far, as the agent counts
 
-    def add(self, update: JsonObject) -> None:
+    def add(self, update: Json) -> None:
         """One `session/update`; unknown ones are ignored."""
         match update:
             case {
@@ -253,7 +254,7 @@ class TurnUpdates:
                 # agents report 0 for models whose price they do not know
                 self.cost = float(amount) or None
 
-    def permits(self, report: JsonObject) -> bool:
+    def permits(self, report: Json) -> bool:
         """Whether the condition allows the tool call that the agent asks permission for."""
         call = self._reported(str(report.get("toolCallId")), report)
         # what it reported before is closer to what the model asked for
@@ -347,9 +348,7 @@ class TurnUpdates:
         listed = []
         for call in self._calls.values():
             mcp = self._mcp(call)
-            given = call.reported.get("rawInput")
-            if not isinstance(given, dict):
-                given = {}
+            given = call.reported.at("rawInput")
             same = (
                 record
                 for record in seen
@@ -391,7 +390,7 @@ class TurnUpdates:
     def used_tools(self) -> bool:
         return bool(self._calls)
 
-    def _reported(self, key: str, report: JsonObject) -> _Call:
+    def _reported(self, key: str, report: Json) -> _Call:
         """The call that a report is about."""
         if key not in self._calls:
             self._calls[key] = _Call()
@@ -406,10 +405,7 @@ class TurnUpdates:
         # Every path that the call may name: agents call their inputs as they like
         paths: list[str] = []
         for part in ("locations", "content"):
-            listed = report.get(part)
-            for item in listed if isinstance(listed, list) else ():
-                if isinstance(item, dict) and isinstance(item.get("path"), str):
-                    paths.append(item["path"])
+            paths += filter(None, (item.text("path") for item in report.list(part)))
 
         paths += _paths_in(report.get("rawInput"), "")
         call.outside = next(filter(self._outside, paths), "")
@@ -475,11 +471,10 @@ def _plain(name: str) -> str:
     )
 
 
-def _text(report: JsonObject) -> str:
+def _text(report: Json) -> str:
     """A tool's result: its content, else its raw output."""
     parts = []
-    content = report.get("content")
-    for item in content if isinstance(content, list) else ():
+    for item in report.list("content"):
         match item:
             case {"type": "content", "content": {"type": "text", "text": str(text)}}:
                 parts.append(text)

@@ -14,6 +14,7 @@ import yaml
 
 from karat.errors import BadExperiment, Fault, unreadable
 from karat.files import LARGEST_TEXT, open_regular
+from karat.foreign import Json
 from karat.records import Condition, ContextPart, JsonObject, McpServer
 
 _PLUGIN = "skills"  # the generated plug-in: the model knows the skill `tables` as `skills:tables`
@@ -198,19 +199,13 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
         else:
             listed = declaration
 
-        for server, entry in _mapping(_mapping(listed).get("mcpServers", listed)).items():
-            remote = "url" in _mapping(entry)
+        for server, entry in Json(Json(listed).get("mcpServers", listed)).items():
+            remote = "url" in Json(entry)
             servers.append(
                 McpServer(name=f"plugin:{name}:{server}", type="http" if remote else "stdio")
             )
 
     return loadable, list({server.name: server for server in servers}.values())
-
-
-def _mapping(value: object) -> JsonObject:
-    if isinstance(value, dict):
-        return value
-    return {}
 
 
 def _json(folder: Path, name: str) -> JsonObject:

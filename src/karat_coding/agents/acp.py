@@ -33,6 +33,7 @@ from karat.errors import (
     TrialFault,
 )
 from karat.files import temporary_folder
+from karat.foreign import Json
 from karat.mcp.observed import Observed
 from karat.models.metering import spent
 from karat.models.prices import own_price
@@ -342,7 +343,7 @@ class _Conversation:
         asked = {"sessionId": self._id, "prompt": [{"type": "text", "text": text}]}
         try:
             result = await self._request("session/prompt", asked, seconds=None)
-            stop = result.get("stopReason")
+            stop = result.text("stopReason")
             usage = reported_usage(result.get("usage"))
             if updates.used_tools and not self._known.whole_usage:
                 usage = None
@@ -362,7 +363,7 @@ class _Conversation:
             usage=usage,
             dollars=dollars,
             model=self._model or None,
-            stop_reason=stop if isinstance(stop, str) else None,
+            stop_reason=stop,
             agent=self.agent,
         )
         if fault is not None:
@@ -391,7 +392,7 @@ class _Conversation:
 
     async def _request(
         self, method: str, params: JsonObject, *, seconds: float | None = _START_SECONDS
-    ) -> JsonObject:
+    ) -> Json:
         """The result of a request. Raises TrialFault."""
         from acp.exceptions import RequestError
 
@@ -425,9 +426,7 @@ class _Conversation:
         except ConnectionError as error:
             raise await self._program.ended(asked=asked) from error
 
-        if isinstance(result, dict):
-            return result
-        return {}
+        return Json(result)
 
     async def _introduce(self) -> None:
         capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -445,9 +444,7 @@ class _Conversation:
             )
             raise InfrastructureFault("acp_start", message)
 
-        info = reply.get("agentInfo")
-        if not isinstance(info, dict):
-            info = {}
+        info = reply.at("agentInfo")
         name = str(info.get("name") or "unnamed")
         self._known = known_agent(name)
         self.agent = f"{name} {info.get('version') or '(no version)'}"[:_STDERR_SHOWN]
@@ -490,11 +487,7 @@ class _Conversation:
         """The agent's requests and notifications."""
         from acp.exceptions import RequestError
 
-        if isinstance(params, dict):
-            values = params
-        else:
-            values = {}
-
+        values = Json(params)
         match method:
             case "session/update":
                 self._update(values)
@@ -507,32 +500,24 @@ class _Conversation:
 
         return None
 
-    def _update(self, params: JsonObject) -> None:
-        update = params.get("update")
-        if not isinstance(update, dict) or (self._id and params.get("sessionId") != self._id):
+    def _update(self, params: Json) -> None:
+        update = params.at("update")
+        if self._id and params.get("sessionId") != self._id:
             return  # of a nested session
         if update.get("sessionUpdate") == "available_commands_update":
-            commands = update.get("availableCommands")
-            if isinstance(commands, list):
-                listed = commands
-            else:
-                listed = []
-
-            self._commands = {
-                f"/{command.get('name')}" for command in listed if isinstance(command, dict)
-            }
+            commands = update.list("availableCommands")
+            self._commands = {f"/{command.get('name')}" for command in commands}
         elif self._turn is not None:
             self._turn.add(update)
 
-    def _permission(self, params: JsonObject) -> JsonObject:
-        call = params.get("toolCall")
-        options = params.get("options")
-        permitted = self._turn is not None and isinstance(call, dict) and self._turn.permits(call)
+    def _permission(self, params: Json) -> JsonObject:
+        call = params.at("toolCall")
+        permitted = self._turn is not None and bool(call) and self._turn.permits(call)
         for kind in (
             ("allow_once", "allow_always") if permitted else ("reject_once", "reject_always")
         ):
-            for option in options if isinstance(options, list) else ():
-                if isinstance(option, dict) and option.get("kind") == kind:
+            for option in params.list("options"):
+                if option.get("kind") == kind:
                     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
 
         return {"outcome": {"outcome": "cancelled"}}
@@ -562,19 +547,10 @@ class _Conversation:
         return {}
 
 
-def _model(session: JsonObject) -> str:
+def _model(session: Json) -> str:
     """The model that the agent reports; empty if it reports none."""
-    match session:
-        case {"models": {"currentModelId": str(model)}}:
-            return model
-        case {"configOptions": list(options)}:
-            chosen = []
-            for option in options:
-                if isinstance(option, dict) and option.get("category") == "model":
-                    chosen.append(option)
-
-            if chosen:
-                return str(chosen[0].get("currentValue") or "")
-            return ""
-
-    return ""
+    options = session.list("configOptions")
+    chosen = (
+        option.text("currentValue") for option in options if option.get("category") == "model"
+    )
+    return session.at("models").text("currentModelId") or next(chosen, None) or ""

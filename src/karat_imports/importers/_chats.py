@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from karat.documents.answers import stop_reason
+from karat.foreign import Json
 from karat.formats import text_of
 from karat.records import JsonObject, ToolCall
-from karat_imports.importers._reading import Json, Unreadable, decode
+from karat_imports.importers._reading import Unreadable, decode
 
 _AROUND = ("messages", "generations", "choices", "output")  # keys of a list of messages
 REPLIES = ("response", "answer", "reply", "output", "completion")
@@ -244,7 +246,7 @@ def _message(value: object) -> Message | None:
         text=text,
         calls=calls,
         results=results,
-        finish_reason=row.stop_reason,
+        finish_reason=stop_reason(row),
     )
 
 

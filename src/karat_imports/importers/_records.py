@@ -8,16 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from karat.documents.rows import read_rows
+from karat.foreign import Json
 from karat.importers import Findings
 from karat_imports.importers._chats import unpacked
-from karat_imports.importers._reading import (
-    Json,
-    beginning,
-    following,
-    is_json,
-    items,
-    lines,
-)
+from karat_imports.importers._reading import beginning, following, is_json, items, lines
 
 Row = TypeVar("Row")
 _TABLES = (".csv", ".tsv", ".parquet")

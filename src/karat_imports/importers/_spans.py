@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from karat.foreign import Json
 from karat.records import JsonObject
 from karat_imports.importers._chats import Message, messages, unpacked
-from karat_imports.importers._reading import Json
 from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored, tool_call
 
 _OPERATIONS: dict[str | None, Kind] = {

@@ -39,6 +39,7 @@ from karat.documents.names import (
 from karat.documents.roles import Reading, assign
 from karat.documents.row_list import Rows
 from karat.errors import BadOption, did_you_mean
+from karat.foreign import Json
 from karat.formats import clean, count, plural, some_names, some_of
 from karat_imports.importers._chats import reply_beside
 from karat_imports.importers._grouping import (
@@ -48,7 +49,6 @@ from karat_imports.importers._grouping import (
     setting,
     ways_listed,
 )
-from karat_imports.importers._reading import Json
 
 _ENTRY = "[]."
 _FEW_SPEAKERS = 6  # values of a column that nothing but its rows shows to be who speaks

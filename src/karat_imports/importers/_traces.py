@@ -15,6 +15,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.errors import BadOption
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -27,7 +28,6 @@ from karat.records import JsonObject, Metric, Reply, ToolCall, Usage
 from karat.sums import sum_of_known
 from karat_imports.importers._chats import Message, arguments, question, tool_calls, unpacked
 from karat_imports.importers._reading import (
-    Json,
     asked,
     digest,
     failure,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from karat.documents.chats import NAME, NO_TEXT, in_place_of_text
 from karat.documents.names import word_set, words_of
+from karat.foreign import Json
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
-from karat_imports.importers._reading import Json
 
 
 class Answering(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ _RETRIES = word_set("retry retries regenerated regeneration attempt variant vers
 """Words of keys that tell a reply from the one that it replaces."""
 
 
-def turns_in(said: Sequence[Mapping[str, object]]) -> tuple[list[Turn], int]:
+def turns_in(said: Iterable[Mapping[str, object]]) -> tuple[list[Turn], int]:
     """The turns of a chat, and how many replies precede the first."""
     turns: list[Turn] = []
     unheard = 0

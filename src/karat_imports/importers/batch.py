@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from karat.documents.answers import stop_reason
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -24,14 +26,7 @@ from karat.importers import (
 )
 from karat.records import Reply, Usage
 from karat_imports.importers._chats import Message, messages, question, tool_calls
-from karat_imports.importers._reading import (
-    Json,
-    failure,
-    grouped,
-    lines_with,
-    recognized,
-    said_last,
-)
+from karat_imports.importers._reading import failure, grouped, lines_with, recognized, said_last
 from karat_imports.importers._traces import named_after
 
 __all__ = ["Batch"]
@@ -136,7 +131,7 @@ def _trials(
                     if message.finish_reason:
                         stops.append(message.finish_reason)
 
-                stop = body.at("incomplete_details").text("reason") or body.stop_reason
+                stop = body.at("incomplete_details").text("reason") or stop_reason(body)
                 reply = Reply(
                     text="\n".join(texts),
                     tool_calls=tool_calls(said),

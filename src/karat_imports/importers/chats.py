@@ -36,6 +36,7 @@ from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.documents.sentences import is_aside
 from karat.errors import BadDataset, BadOption, OperatorError
+from karat.foreign import Json
 from karat.formats import clean, count, excerpt, plural, some_of
 from karat.importers import (
     Findings,
@@ -59,7 +60,6 @@ from karat_imports.importers._grouping import (
     without_placeholders,
 )
 from karat_imports.importers._reading import (
-    Json,
     bad_file,
     beginning,
     digest,

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from karat.documents.answers import stop_reason
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -25,7 +27,6 @@ from karat.records import Metric, Reply, ToolCall
 from karat.sums import sum_of_known
 from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
-    Json,
     bad_file,
     by_name,
     digest,
@@ -212,7 +213,7 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
         text=text,
         usage=case.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
         dollars=case.number("tokenCost", low=0),
-        stop_reason=case.at("metadata").stop_reason,
+        stop_reason=stop_reason(case.at("metadata")),
         tool_calls=tuple(
             ToolCall(
                 tool=call.text("name") or "",

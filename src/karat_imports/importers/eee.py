@@ -13,6 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from karat.documents.answers import stop_reason
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -23,7 +25,6 @@ from karat.importers import (
 )
 from karat.records import Metric, Reply, ToolCall
 from karat_imports.importers._reading import (
-    Json,
     bad_file,
     document,
     each_readable,
@@ -390,5 +391,5 @@ def _reply(row: Json) -> Reply | None:
             cache_read_tokens="input_tokens_cache_read",
             cache_write_tokens="input_tokens_cache_write",
         ),
-        stop_reason=row.at("metadata").text("karat.stop_reason") or row.at("metadata").stop_reason,
+        stop_reason=row.at("metadata").text("karat.stop_reason") or stop_reason(row.at("metadata")),
     )

@@ -15,6 +15,7 @@ import msgspec
 
 from karat.config.secrets import sounds_secret
 from karat.errors import BadDataset
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -26,7 +27,6 @@ from karat.importers import (
 from karat.records import JsonObject, LedgerClass, Metric, Reply, ToolCall
 from karat_imports.importers._chats import Call, Message, arguments, spoken, tool_calls
 from karat_imports.importers._reading import (
-    Json,
     bad_file,
     beginning,
     digest,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from karat.errors import MissingExtra
+from karat.foreign import Json
 from karat.formats import excerpt
 from karat.importers import (
     Findings,
@@ -31,7 +32,6 @@ from karat.records import JsonObject, Reply, ToolCall, Usage
 from karat.sums import sum_of_known
 from karat_imports.importers._reading import (
     LONGEST,
-    Json,
     bad_file,
     by_name,
     decode,

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
+from typing import cast
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -24,7 +26,6 @@ from karat.importers import (
 from karat.records import JsonObject, Metric, Reply
 from karat_imports.importers._reading import (
     LONGEST,
-    Json,
     by_name,
     failure,
     opened,
@@ -133,14 +134,15 @@ def _cases(path: Path, findings: Findings, totals: list[int]) -> Iterator[Json]:
 
     A document type cannot come before the root that a recognized file begins with.
     """
-    parser = ElementTree.XMLPullParser(("start", "end"))
-    around: list[ElementTree.Element] = []
+    parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
+    around: list[Element] = []
     size = 0  # bytes since the last test
     try:
         for chunk in _chunks(path):
             parser.feed(chunk)
             size += len(chunk)
-            for event, element in parser.read_events():
+            events = cast("Iterator[tuple[str, Element]]", parser.read_events())
+            for event, element in events:
                 if event == "start":
                     _enter(element, around, findings, totals, path.name)
                     continue
@@ -156,7 +158,7 @@ def _cases(path: Path, findings: Findings, totals: list[int]) -> Iterator[Json]:
                 raise _RefusedError("a test of more than 64 MB")
 
         parser.close()
-    except (ElementTree.ParseError, _RefusedError, LookupError, ValueError) as error:
+    except (ParseError, _RefusedError, LookupError, ValueError) as error:
         findings.lose(f"rest of the file: {error}", path.name)
 
 
@@ -167,8 +169,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _enter(
-    element: ElementTree.Element,
-    around: list[ElementTree.Element],
+    element: Element,
+    around: list[Element],
     findings: Findings,
     totals: list[int],
     name: str,
@@ -186,7 +188,7 @@ def _enter(
         findings.left_out("properties or output of a whole suite", name)
 
 
-def _case(element: ElementTree.Element, suite: Json) -> Json:
+def _case(element: Element, suite: Json) -> Json:
     """A test, from its element and the attributes of its suite."""
     case: JsonObject = {
         "suite": suite.text("name"),

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import msgspec
 
+from karat.foreign import Json
 from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Usage
 from karat_imports.importers._chats import messages, unpacked
-from karat_imports.importers._reading import Json
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,

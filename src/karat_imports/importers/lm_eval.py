@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from karat.foreign import Json
 from karat.formats import some_of
 from karat.importers import (
     Findings,
@@ -23,7 +24,6 @@ from karat.importers import (
 )
 from karat.records import JsonObject, Metric, Reply
 from karat_imports.importers._reading import (
-    Json,
     asked,
     bad_file,
     document,

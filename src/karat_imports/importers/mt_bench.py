@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import msgspec
 
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -24,14 +25,7 @@ from karat.importers import (
 )
 from karat.records import Metric, Reply
 from karat.sums import sum_of_known
-from karat_imports.importers._reading import (
-    Json,
-    grouped,
-    lines_with,
-    recognized,
-    repeats,
-    utc,
-)
+from karat_imports.importers._reading import grouped, lines_with, recognized, repeats, utc
 from karat_imports.importers._traces import named_after
 
 __all__ = ["MtBench"]

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from karat.documents.answers import stop_reason
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -22,7 +24,6 @@ from karat.importers import (
 )
 from karat.records import Reply, ToolCall
 from karat_imports.importers._reading import (
-    Json,
     asked,
     beginning,
     by_name,
@@ -185,7 +186,7 @@ class _Log:
                     answer=match.text("picked"),
                     usage=sampling.at("usage").usage(**_TOKENS),
                     model=sampling.text("model"),
-                    stop_reason=sampling.stop_reason,
+                    stop_reason=stop_reason(sampling),
                     tool_calls=tuple(
                         ToolCall(
                             tool=call.text("name") or "",
@@ -285,7 +286,7 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                     text=text,
                     usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
                     model=sample.text("model"),
-                    stop_reason=sample.stop_reason,
+                    stop_reason=stop_reason(sample),
                 )
 
             yield ImportedTrial(

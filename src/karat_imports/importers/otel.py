@@ -13,18 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from karat.foreign import Json
 from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedTrial
 from karat.records import JsonObject
-from karat_imports.importers._reading import (
-    Json,
-    beginning,
-    is_json,
-    items,
-    lines,
-    title,
-    unique,
-)
+from karat_imports.importers._reading import beginning, is_json, items, lines, title, unique
 from karat_imports.importers._spans import Event, span_of
 from karat_imports.importers._traces import (
     Span,

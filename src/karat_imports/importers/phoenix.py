@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from karat.foreign import Json
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat_imports.importers._chats import unpacked
-from karat_imports.importers._reading import Json
 from karat_imports.importers._records import flat, numeric, rows_of
 from karat_imports.importers._spans import Event, span_of
 from karat_imports.importers._traces import (

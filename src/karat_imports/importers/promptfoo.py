@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from karat.documents.answers import stop_reason
+from karat.foreign import Json
 from karat.formats import clean, excerpt
 from karat.importers import (
     Findings,
@@ -23,7 +25,6 @@ from karat.importers import (
 from karat.records import Metric, Reply
 from karat.sums import exact_sum, sum_of_known
 from karat_imports.importers._reading import (
-    Json,
     asked,
     digest,
     failure,
@@ -247,7 +248,7 @@ class _Trials:
                 ),
                 dollars=response.number("cost", low=0),
                 model=row.at("provider").text("id"),
-                stop_reason=response.stop_reason,
+                stop_reason=stop_reason(response),
             )
 
         if cached:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from karat.foreign import Json
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -23,14 +24,7 @@ from karat.importers import (
     Stated,
 )
 from karat.records import Metric, Reply
-from karat_imports.importers._reading import (
-    Json,
-    failure,
-    heads,
-    items,
-    repeats,
-    title,
-)
+from karat_imports.importers._reading import failure, heads, items, repeats, title
 
 __all__ = ["SkillEvals"]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from karat import foreign
 from karat.errors import BadOption
 from karat.models import parse_model
 from karat.records import Json, JsonObject
@@ -228,21 +229,21 @@ class Providers:
 
     def _servers(self, mcp: Json) -> JsonObject:
         """The MCP servers of a provider."""
-        given = mcp if isinstance(mcp, dict) and mcp.get("enabled") is not False else {}
-        servers = given.get("servers") or ([given["server"]] if "server" in given else [])
+        given = foreign.Json(mcp)
+        if given.get("enabled") is False:
+            return {}
+        servers = given.list("servers") or [given.at("server")]
         found: JsonObject = {}
-        for place, server in enumerate(servers if isinstance(servers, list) else [], start=1):
-            if not isinstance(server, dict):
-                continue
+        for place, server in enumerate(filter(None, servers), start=1):
             name = re.sub(r"\W+", "-", str(server.get("name") or f"server-{place}"))
-            if isinstance(server.get("command"), str):
+            if command := server.text("command"):
                 args = server.get("args")
                 found[name] = {
-                    "command": server["command"],
+                    "command": command,
                     "args": [str(one) for one in args] if isinstance(args, list) else [],
                 }
-            elif isinstance(server.get("url"), str):
-                found[name] = {"url": _from_environment(server["url"])}
+            elif url := server.text("url"):
+                found[name] = {"url": _from_environment(url)}
             else:
                 self._findings.leave("MCP server", "it has neither `command` nor `url`", name)
 

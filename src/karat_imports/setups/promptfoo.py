@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
+from karat import foreign
 from karat.errors import BadOption
 from karat.formats import excerpt, plural
 from karat.records import Json, JsonObject
@@ -86,16 +87,10 @@ class Promptfoo:
         rows, conditions = _asked(tests, prompts, findings)
         grader = readers.model(reader.grader)
 
-        options = config.get("evaluateOptions")
-        if isinstance(options, dict):
-            given = options
-        else:
-            given = {}
-
+        given = foreign.Json(config.get("evaluateOptions"))
         execution: JsonObject = {"num_repetitions": 1}
         for key, ours in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
-            value = given.get(key)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            if value := given.count(key):
                 execution[ours] = value
 
         # The providers that one agent can be: those of the first one's type, and of its target
@@ -240,20 +235,14 @@ def _messages(text: str) -> list[tuple[str, str]] | None:
         return None
     found = []
     for message in value:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            return None
-        content = message.get("content")
-        if isinstance(content, list):
-            texts = []
-            for part in content:
-                if isinstance(part, dict):
-                    texts.append(part.get("text"))
-
-            content = "\n".join(part for part in texts if isinstance(part, str))
-
-        if not isinstance(content, str):
-            return None
-        found.append((message["role"], content))
+        match message:
+            case {"role": str(role), "content": str(content)}:
+                found.append((role, content))
+            case {"role": str(role), "content": list()}:
+                texts = (part.text("text") for part in foreign.Json(message).list("content"))
+                found.append((role, "\n".join(filter(None, texts))))
+            case _:
+                return None
 
     return found
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karat.foreign import Json
 from karat.mcp.attempts import WHOLE_RUN, Attempt
 from karat.mcp.faults import fault_of
 from karat.mcp.observed import Observed
@@ -219,13 +220,8 @@ class _Headers:
         from mcp_types import PROTOCOL_VERSION_META_KEY
 
         parameters = getattr(message, "params", None) or {}
-        meta = parameters.get("_meta")
-        if isinstance(meta, dict):
-            version = meta.get(PROTOCOL_VERSION_META_KEY)
-        else:
-            version = None
-
-        if not isinstance(version, str):
+        version = Json(parameters).at("_meta").text(PROTOCOL_VERSION_META_KEY)
+        if version is None:
             if self._version is not None:
                 return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version}
             return {}
@@ -249,13 +245,8 @@ class _Headers:
 
         if method == "initialize" and isinstance(result.get("protocolVersion"), str):
             self._version = result["protocolVersion"]
-        tools = result.get("tools")
-        for tool in tools if method == "tools/list" and isinstance(tools, list) else ():
-            if isinstance(tool, dict):
-                schema = tool.get("inputSchema")
-            else:
-                schema = None
-
+        for tool in Json(result).list("tools") if method == "tools/list" else ():
+            schema = tool.get("inputSchema")
             if schema is not None and find_invalid_x_mcp_header(schema) is None:
                 self._of_tools[str(tool.get("name"))] = x_mcp_header_map(schema)
 

@@ -14,6 +14,7 @@ from itertools import combinations
 import msgspec
 
 from karat import formats
+from karat.foreign import Json
 from karat.mcp.remote import is_loopback
 from karat.mcp.results import LARGEST_RESULT
 from karat.records import JsonObject
@@ -191,8 +192,7 @@ async def _list(probe: Probe, kind: str) -> Finding:
     """Whether the list is valid and ends, if the server declares that it has one."""
     await probe.connected()
     capability = kind.partition("/")[0]
-    offers = probe.introduction.get("capabilities")
-    declared = isinstance(offers, dict) and capability in offers
+    declared = capability in probe.introduction.at("capabilities")
     listing = await probe.listing(kind)
     if not declared:
         if listing.items:
@@ -299,10 +299,10 @@ async def schemas(probe: Probe) -> Finding:
     problems = []
     for tool in tools:
         for key in ("inputSchema", "outputSchema"):
-            schema = tool.get(key)
-            if schema is None and key == "outputSchema":
+            schema = tool.at(key)
+            if tool.get(key) is None and key == "outputSchema":
                 continue
-            if not isinstance(schema, dict) or schema.get("type") != "object":
+            if schema.get("type") != "object":
                 problems.append(f"{tool['name']}.{key} is not of type object")
             elif (fit := probe.fits(schema, {}))[0] is None:
                 problems.append(f"{tool['name']}.{key}: {fit[1]}")
@@ -345,15 +345,9 @@ async def arguments_described(probe: Probe) -> Finding:
     total = 0
     without = []
     for tool in await probe.tools():
-        schema = tool.get("inputSchema")
-        properties = None
-        if isinstance(schema, dict):
-            properties = schema.get("properties")
-        if not isinstance(properties, dict):
-            continue
-        for name, about in properties.items():
+        for name, about in tool.at("inputSchema", "properties").items():
             total += 1
-            if not isinstance(about, dict) or not str(about.get("description") or "").strip():
+            if not str(Json(about).get("description") or "").strip():
                 without.append(f"{tool['name']}.{name}")
 
     if not total:
@@ -413,9 +407,8 @@ async def descriptions_alike(probe: Probe) -> Finding:
     )
 
 
-def _description(tool: JsonObject) -> str:
-    text = tool.get("description")
-    return text if isinstance(text, str) else ""
+def _description(tool: Json) -> str:
+    return tool.text("description") or ""
 
 
 @_check("errors.method", "Answer with error -32601 (method not found).")
@@ -461,10 +454,9 @@ async def wrong_arguments(probe: Probe) -> Finding:
     """Calls tools without the arguments they require: their schema must refuse that."""
     candidates = []
     for tool in await probe.tools():
-        schema = tool.get("inputSchema")
-        notes = tool.get("annotations")
-        destructive = isinstance(notes, dict) and notes.get("destructiveHint") is True
-        if isinstance(schema, dict) and not destructive and probe.fits(schema, {})[0] is False:
+        destructive = tool.at("annotations").flag("destructiveHint")
+        schema = tool.at("inputSchema")
+        if not destructive and probe.fits(schema, {})[0] is False:
             candidates.append(str(tool["name"]))
 
     if not candidates:
@@ -554,11 +546,10 @@ async def structured(probe: Probe) -> Finding:
     problems = []
     fit = 0
     for name, (tool, reply) in probe.results.items():
-        schema = tool.get("outputSchema")
         if (
             reply.kind != "result"
             or reply.result.get("isError") is True
-            or not isinstance(schema, dict)
+            or not tool.at("outputSchema")
         ):
             continue
 
@@ -566,7 +557,7 @@ async def structured(probe: Probe) -> Finding:
             problems.append(f"'{name[:60]}' has an outputSchema but returned no structuredContent")
             continue
 
-        valid, why = probe.fits(schema, reply.result["structuredContent"])
+        valid, why = probe.fits(tool.at("outputSchema"), reply.result["structuredContent"])
         fit += valid is True
         if valid is not True:
             problems.append(f"'{name[:60]}': {why}")
@@ -595,34 +586,22 @@ async def sizes(probe: Probe) -> Finding:
     return passed(seen)
 
 
-async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
+async def _callable(probe: Probe) -> list[tuple[Json, JsonObject]]:
     """The tools that may be called, with arguments: first those that the caller named, then
     read-only ones.
     """
     tools = {str(tool["name"]): tool for tool in await probe.tools()}
     calls = [
-        (tools.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()
+        (tools.get(name, Json({"name": name})), arguments)
+        for name, arguments in probe.calls.items()
     ]
     for name, tool in tools.items():
-        notes = tool.get("annotations")
-        schema = tool.get("inputSchema")
-        if (
-            name in probe.calls
-            or not isinstance(notes, dict)
-            or notes.get("readOnlyHint") is not True
-        ):
+        if name in probe.calls or not tool.at("annotations").flag("readOnlyHint"):
             continue
 
-        if isinstance(schema, dict):
-            arguments = example({**schema, "type": "object"})
-        else:
-            arguments = {}
-
-        if (
-            isinstance(schema, dict)
-            and isinstance(arguments, dict)
-            and probe.fits(schema, arguments)[0]
-        ):
+        schema = tool.at("inputSchema")
+        arguments = example({**schema, "type": "object"})
+        if schema and isinstance(arguments, dict) and probe.fits(schema, arguments)[0]:
             calls.append((tool, arguments))
 
     return calls
@@ -650,7 +629,7 @@ async def cancellation(probe: Probe) -> Finding:
     if gone := await probe.alive():
         return failed(f"after a cancellation, the next request got {gone}")
     if called:
-        target = f"of '{called[0]['name'][:60]}' and "
+        target = f"of '{str(called[0]['name'])[:60]}' and "
     else:
         target = ""
 

@@ -11,6 +11,7 @@ import msgspec
 
 import karat
 from karat.errors import JudgeFault
+from karat.foreign import Json
 from karat.mcp.preflight import MOST_PAGES, MOST_TOOLS
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
@@ -70,7 +71,7 @@ def named(names: list[str]) -> str:
 class Listing(msgspec.Struct, kw_only=True):
     """All pages of one list."""
 
-    items: list[JsonObject] = []
+    items: list[Json] = []
     problem: str = ""  # why the list is invalid, or does not end
     pages: int = 0
     offered: bool = True  # False: the server has no such list
@@ -94,8 +95,8 @@ class Probe:
         self.redact = redact
         self._folder = folder
         self.lists: dict[str, Listing] = {}
-        self.results: dict[str, tuple[JsonObject, Reply]] = {}  # name → the tool and its reply
-        self.introduction: JsonObject = {}  # the result of `initialize` or `server/discover`
+        self.results: dict[str, tuple[Json, Reply]] = {}  # name → the tool and its reply
+        self.introduction = Json()  # the result of `initialize` or `server/discover`
         self.version: str | None = None  # of the main connection
         self.breaches: dict[str, list[str]] = {}
         self.endings: list[Ending] = []
@@ -143,7 +144,7 @@ class Probe:
             self._current = connection
             if reply.kind == "result":
                 self.version = connection.version
-                self.introduction = reply.result
+                self.introduction = Json(reply.result)
                 return connection
 
             words = connection.transport.last_words(self.redact)[-_LAST_WORDS:]
@@ -199,14 +200,13 @@ class Probe:
             self.lists[kind] = await self._listed(kind, await self.connected())
         return self.lists[kind]
 
-    async def tools(self) -> list[JsonObject]:
+    async def tools(self) -> list[Json]:
         """The tools that have a name."""
-        found = []
-        for tool in (await self.listing("tools")).items:
-            if isinstance(tool.get("name"), str):
-                found.append(tool)
-
-        return found
+        return [
+            tool
+            for tool in (await self.listing("tools")).items
+            if isinstance(tool.get("name"), str)
+        ]
 
     async def fresh_tools(self, connection: Connection) -> Listing:
         """The tools, requested on another connection."""
@@ -247,11 +247,7 @@ class Probe:
         key = "resourceTemplates" if kind == "resources/templates" else kind
         deadline = time.monotonic() + 3 * self.seconds
         while True:
-            if cursor is None:
-                params = {}
-            else:
-                params = {"cursor": cursor}
-
+            params = {} if cursor is None else {"cursor": cursor}
             reply = await connection.request(method, params, seconds=self.seconds)
             if reply.kind != "result":
                 listing.offered = not (
@@ -262,9 +258,7 @@ class Probe:
 
             listing.pages += 1
             listing.problem = listing.problem or self.problem(method, reply.result)
-            items = reply.result.get(key)
-            if isinstance(items, list):
-                listing.items += [item for item in items if isinstance(item, dict)]
+            listing.items += Json(reply.result).list(key)
             cursor = reply.result.get("nextCursor")
             if not isinstance(cursor, str):
                 return listing

@@ -68,12 +68,8 @@ async def check_server(
     finally:
         await probe.end()
 
-    about = probe.introduction.get("serverInfo")
-    if isinstance(about, dict):
-        words = [str(about.get(key, "")) for key in ("name", "version")]
-    else:
-        words = []
-
+    about = probe.introduction.at("serverInfo")
+    words = [str(about.get(key, "")) for key in ("name", "version")]
     counts = {kind: len(listing.items) for kind, listing in probe.lists.items()}
     return ServerReport(
         server=server.name,

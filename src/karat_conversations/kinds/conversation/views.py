@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from karat.foreign import Json
 from karat.kind_views import VERDICTS as _VERDICTS
 from karat.kind_views import (
     Reviews,
@@ -119,9 +120,7 @@ def turns(page: SamplePage) -> list[JsonObject]:
             if score is not None:
                 diagnosis = score.labels.get("diagnosis")
             found = _counted(detail.get("evidence"))
-            evidence = []
-            if isinstance(found, dict):
-                evidence = [(name, _shown(value)) for name, value in list(found.items())[:20]]
+            evidence = [(name, _shown(value)) for name, value in list(Json(found).items())[:20]]
             if detail.get("carried") is True:
                 evidence.append(("carried", "proved to be right, had earlier turns been right"))
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from karat import formats
 from karat.analysis.details import reply_of
 from karat.analysis.grids import Layout
+from karat.foreign import Json
 from karat.index import RunIndex
 from karat.journal import RunFolder
 from karat.records import JsonObject, Reply, Turn, Usage
@@ -459,22 +460,17 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
 def _written(value: object) -> str:
     if isinstance(value, float):
         return formats.brief(value)
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
+    return formats.text_of(value)
 
 
 def _proof(evidence: object) -> str:
     """A short proof that an error was carried over; the full proof is in the score row."""
-    if not isinstance(evidence, dict):
+    proof = Json(evidence)
+    if not proof:
         return _written(evidence)
-    swaps = evidence.get("substitutions")
-    parts = []
-    for swap in swaps if isinstance(swaps, list) else []:
-        if isinstance(swap, dict):
-            parts.append(
-                f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
-                f"{_written(swap.get('golden'))}"
-            )
-
-    return f"proved: {', '.join(parts)} gives {_written(evidence.get('result'))}"
+    parts = [
+        f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
+        f"{_written(swap.get('golden'))}"
+        for swap in proof.list("substitutions")
+    ]
+    return f"proved: {', '.join(parts)} gives {_written(proof.get('result'))}"

@@ -120,6 +120,95 @@ def test_each_way_of_writing_gives_the_same_answers(tmp_path, rows, name, column
     assert (told.rows, told.used, told.turns, told.faults) == (5, 5, 5, ())
 
 
+PAIRS = {name: list(zip(ASKED[name], said, strict=True)) for name, said in WHOLE.items()}
+CALL = [{"type": "text", "text": "Let me add 7."}, {"type": "tool_use", "name": "add", "input": {}}]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(
+            [
+                {
+                    "id": name,
+                    "conversations": [
+                        {"from": who, "value": text}
+                        for pair in pairs
+                        for who, text in zip(("human", "gpt"), pair, strict=True)
+                    ],
+                }
+                for name, pairs in PAIRS.items()
+            ],
+            id="ShareGPT",
+        ),
+        pytest.param(
+            [
+                {
+                    "id": name,
+                    "messages": [
+                        {"role": "system", "content": "Answer from the report."},
+                        {"role": "assistant", "content": "Ask me. I know 3 reports."},
+                        *(
+                            message
+                            for asked, said in pairs
+                            for message in (
+                                {"role": "user", "content": f"Report: 5.\n{asked}"},
+                                {"role": "assistant", "content": CALL},
+                                {"role": "user", "content": [{"type": "tool_result", "content": "999"}]},
+                                {"role": "assistant", "content": [{"type": "text", "text": said}]},
+                            )
+                        ),
+                    ],
+                }
+                for name, pairs in PAIRS.items()
+            ],
+            id="calls of tools, and a greeting",
+        ),
+        pytest.param(
+            [
+                {"id": name, "turns": [{"question": asked, "answer": said} for asked, said in pairs]}
+                for name, pairs in PAIRS.items()
+            ],
+            id="pairs",
+        ),
+        pytest.param(
+            [
+                {"dialog_id": name, "question": asked, "model_output": f"<think>Or 5?</think>{said}"}
+                for name, pairs in PAIRS.items()
+                for asked, said in reversed(pairs)
+            ],
+            id="rows without turns, in another order, with thoughts",
+        ),
+        pytest.param([{"id": name, "predictions": said} for name, said in WHOLE.items()], id="lists of answers"),
+    ],
+)
+def test_recorded_conversations_are_read_in_the_shapes_of_chats(tmp_path, rows):
+    found = held(tmp_path, rows)
+    assert answers(found) == WHOLE
+    assert census(found).faults == ()
+
+
+def test_an_unanswered_question_in_a_chat_moves_no_other_answer(tmp_path):
+    messages = [
+        {"role": role, "content": text}
+        for role, text in (
+            ("user", "sales in 2019?"),
+            ("user", "and in 2018?"),
+            ("assistant", "100"),
+            ("user", "the growth?"),
+            ("assistant", "0.1"),
+        )
+    ]
+    found = held(tmp_path, [{"id": "a.pdf-1", "messages": messages}])
+    assert answers(found)["a.pdf-1"] == ["", "100", "0.1"]
+
+
+def test_the_history_that_a_row_sent_is_no_answer(tmp_path):
+    sent = [{"role": "user", "content": "sales?"}, {"role": "assistant", "content": "7"}]
+    found = held(tmp_path, [{**row, "messages": sent} for row in PLAIN])
+    assert answers(found) == WHOLE
+
+
 def test_parquet_is_read_as_well(tmp_path):
     import duckdb
 
@@ -204,7 +293,7 @@ FAULTY = [
     {"conversation_id": "b.pdf", "turn": 2, "answer": "1"},
     {"conversation_id": "b.pdf", "turn": "two", "answer": "1"},
     {"turn": 0, "answer": "1"},
-    {"conversation_id": "b.pdf", "turn": 1, "answer": ["90"], "correct": "maybe", "question": "the  COSTS in 2017?"},
+    {"conversation_id": "b.pdf", "turn": 1, "answer": [["90"]], "correct": "maybe", "question": "the  COSTS in 2017?"},
     "{broken",
 ]
 
@@ -252,6 +341,11 @@ def test_turns_counted_from_1_are_guessed_and_said_but_never_shifted(tmp_path):
     told = census(held(tmp_path, [{**row, "turn": row["turn"] + 1} for row in PLAIN]))
     assert told.counts == {"unknown_turn": 2, "missing_turn": 2}
     assert told.hint == "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
+
+
+def test_turns_counted_from_1_are_guessed_from_ids_too(tmp_path):
+    rows = [{"id": f"{row['conversation_id']}-{row['turn'] + 1}", "answer": "1"} for row in PLAIN]
+    assert "--map first_turn=1" in (census(held(tmp_path, rows)).hint or "")
 
 
 def test_a_file_of_another_dataset_shows_both_ways_of_writing_ids(tmp_path):
@@ -309,7 +403,7 @@ def test_rows_without_a_condition_serve_every_one(tmp_path):
         pytest.param(
             PLAIN, {"answer": "anser"}, "answer: no row has the column 'anser' (did you mean 'answer'?)", id="misspelt"
         ),
-        pytest.param([{"key": "a", "answer": 1}], {}, "none names the conversation", id="no id"),
+        pytest.param([{"half": "a", "answer": 1}], {}, "none names the conversation", id="no id"),
         pytest.param([{"id": "a-0", "text": "1"}], {}, "none holds the answer, nor a program", id="no answer"),
         pytest.param(PLAIN, {"answer": ""}, "none holds the answer, nor a program", id="its answer left alone"),
     ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,11 +26,16 @@ from karat.documents.answers import (
     usual,
 )
 from karat.documents.batches import Table
-from karat.documents.columns import Row
+from karat.documents.columns import Row, without
+from karat.documents.names import Role, with_role
+from karat.documents.row_list import Rows
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import RecordedFault, RecordedFaults
+from karat.layouts import laid_out
 from karat.records import Reply, Sample, Usage
+from karat.thoughts import spoken
+from karat_conversations.layouts._cells import messages_in
 from karat_conversations.numeric import ExecutionError, execute, parse_program
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -56,12 +61,13 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
             "answer",
         ),
     ),
-    "unit": ("predicted_unit", "unit"),
+    "unit": ("predicted_unit", "predicted_scale", "unit", "units", "scale"),
     "program": (
         "predicted_program",
         "predicted_plan",
         "predicted",
         "pred_program",
+        "pred_prog",
         "program",
         "plan",
     ),
@@ -78,7 +84,17 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Purpose of a column → its usual names, compared without case; the first one found is used."""
 
+_ROLES: Mapping[str, Role] = {
+    "conversation_id": "conversation",
+    "id": "id",
+    "turn": "turn",
+    "answer": "answer",
+    "question": "question",
+}
+"""Purpose of a column → its role, for columns without a usual name."""
+_LISTS = tuple(f"{name}s" for name in USUAL_NAMES["answer"])
 _TURN_AT_THE_END = re.compile(r"(.+)[-_](\d{1,6})", re.DOTALL)
+_COUNT = re.compile(r"\d{1,9}(?:\.0)?", re.ASCII)
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 _Column = str | None
@@ -152,14 +168,10 @@ class RecordedTurns:
                 RecordedFault(kind="bad_row", place=fault.place, message=fault.message)
             )
 
-        rows = [
-            (number, turn)
-            for number, row in table.rows
-            for turn in _turns_of(row, first=columns.first_turn)
-        ]
+        named = columns.named()
+        rows, self._turns_counted = _by_turns(table, named, first=columns.first_turn)
         # Purpose → column: as named by the user, else by the usual names
         present = list(dict.fromkeys(column for _, row in rows for column in row))
-        named = columns.named()
         faults = []
         for target, name in named.items():
             if name and name not in present:
@@ -173,6 +185,7 @@ class RecordedTurns:
                 found = usual(names, others)
                 chosen.update({target: found[0]} if found else {})
 
+        _add_by_role(chosen, others, rows)
         # an empty name: ignore it
         self.columns = {target: name for target, name in chosen.items() if name}
         if not faults and "conversation_id" not in self.columns and "id" not in self.columns:
@@ -203,37 +216,65 @@ class RecordedTurns:
         for number, row in rows:
             self._add(f"{table.unit} {number}", row)
 
-    def find(self, sample: str, turn: int, condition: str, repetition: int) -> Key | None:
+    def find(self, sample: Sample, turn: int, condition: str, repetition: int) -> Key | None:
         """The location of the answer to a turn; None if there is none.
 
-        Rows without a condition apply to all.
+        Rows without a condition apply to all. If the file does not number its turns, their
+        questions do, as far as they are known.
         """
-        # The ways a file may identify a turn
-        marked = [f"{sample}{mark}{turn + self.first_turn}" for mark in "-_"]
-        ways: list[tuple[str, int | None]] = [(sample, turn), *((name, None) for name in marked)]
-        if turn == 0:
-            ways.append((sample, None))  # the only row of its conversation: its turn is not counted
-
+        marked = [f"{sample.id}{mark}{turn + self.first_turn}" for mark in "-_"]
         for named in (condition, None):
-            for name, number in ways:
-                key = name, number, named, repetition
+            # The ways a file may identify a turn
+            number: int | None = turn
+            if self._turns_counted or self._counts_up:
+                number = self._by_question(sample, named, repetition).get(turn)
+            ways: list[tuple[str, int | None]] = [(name, None) for name in marked]
+            if number is not None:
+                ways.insert(0, (sample.id, number))
+            if turn == 0:
+                ways.append((sample.id, None))  # the only row of its conversation: not counted
+            for name, place in ways:
+                key = name, place, named, repetition
                 if key in self.rows:
                     return key
 
         return None
+
+    def _by_question(
+        self, sample: Sample, condition: str | None, repetition: int
+    ) -> dict[int, int]:
+        """Turn → the number of its row in a conversation whose rows were counted: of the row that
+        asks its question, perhaps after a document; in order if one asks something else.
+        """
+        in_order = dict(enumerate(range(len(sample.turns))))
+        asked = [_plain(turn.question) for turn in sample.turns]
+        found: dict[int, int] = {}
+        number = 0
+        while (key := (sample.id, number, condition, repetition)) in self.rows:
+            said = _plain(self.rows[key].question or "")
+            fits = [turn for turn, question in enumerate(asked) if question == said]
+            fits = fits or [turn for turn, question in enumerate(asked) if question in said]
+            later = [turn for turn in fits if turn > max(found, default=-1)]
+            turn = fits[0] if len(fits) == 1 else next(iter(later), -1)
+            if turn < 0 or turn in found:
+                return in_order
+            found[turn] = number
+            number += 1
+
+        return found
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
         """The recorded answer; empty, with `stop_reason` "not_recorded", if there is none.
 
         If the file has programs but no answers, the program is executed for the answer.
         """
-        key = self.find(sample.id, turn, condition, repetition)
+        key = self.find(sample, turn, condition, repetition)
         if key is None:
             return Reply(text="", answer="", stop_reason=NOT_RECORDED)
         reply = self.rows[key].reply
         if "answer" in self.columns:
             return reply
-        before = [self.find(sample.id, number, condition, repetition) for number in range(turn)]
+        before = [self.find(sample, number, condition, repetition) for number in range(turn)]
         programs = [self.rows[past].reply.program if past is not None else None for past in before]
         history: list[tuple[Any, Any]] = []
         value: float | bool | str | ExecutionError = ""
@@ -283,8 +324,9 @@ class RecordedTurns:
             met[fault.kind] += fault.count
         counts = {kind: met[kind] for kind in _WORDS if met[kind]}
         hint = None  # the possible cause of the faults
-        past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
-        if past_the_end and self.first_turn == 0 and all(turn for _, turn, _, _ in self.rows):
+        past_the_end = any(turns.get(name) == turn for name, turn in map(_place, left))
+        counts_from_1 = all(turn for _, turn in map(_place, self.rows))
+        if past_the_end and self.first_turn == 0 and counts_from_1:
             hint = "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
         elif self.rows and len(left) == len(self.rows):
             theirs = next(iter(self.rows))[0]
@@ -377,13 +419,12 @@ class RecordedTurns:
         repetition = self._repetitions.number(name, condition, value)
         if "turn" in columns:
             cell = row.get(columns["turn"])
-            digits = str(cell).strip().removesuffix(".0")
-            if isinstance(cell, bool) or not re.fullmatch(r"\d{1,9}", digits, re.ASCII):
+            if not _is_count(cell):
                 raise ValueError(
                     f"'{columns['turn']}' is {_shown(cell)}, expected a whole number from 0"
                 )
 
-            turn = int(digits) - self.first_turn
+            turn = int(float(str(cell))) - self.first_turn
             if turn < 0:
                 raise ValueError(
                     f"'{columns['turn']}' is {turn + self.first_turn}, expected {self.first_turn} "
@@ -430,48 +471,126 @@ def _tatqa_prediction(name: str, value: object) -> dict[str, object] | None:
     return None
 
 
-def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
-    """The row; for one that holds a conversation as chat messages, a row for each of the
-    assistant's.
-    """
-    messages = row.get("messages")
-    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        yield row
-        return
+def _add_by_role(
+    chosen: dict[str, str], columns: Sequence[str], rows: Sequence[tuple[int, Row]]
+) -> None:
+    """Adds the columns whose names say what they hold, though they are not the usual ones."""
+    for target, role in _ROLES.items():
+        free = [column for column in columns if column not in chosen.values()]
+        found = with_role(free, role)
+        if target == "turn" and "conversation_id" in chosen and "id" in chosen:
+            # `turn_id` beside the conversation's id, if it is a number
+            found += with_role([chosen["id"]], role)
+            found = [name for name in found if all(_is_count(row.get(name)) for _, row in rows)]
+        elif target == "answer" and "program" in chosen:
+            found = []
+        elif target == "answer" and [*columns] == ["id", "value"]:  # an object: id → answer
+            found = ["value"]
+        if target not in chosen and found:
+            chosen[target] = found[0]
 
-    others = {column: value for column, value in row.items() if column != "messages"}
-    question, turn = None, first
+
+def _is_count(cell: object) -> bool:
+    return not isinstance(cell, bool) and _COUNT.fullmatch(str(cell).strip()) is not None
+
+
+def _by_turns(
+    table: Rows, named: Mapping[str, str], *, first: int
+) -> tuple[list[tuple[int, Row]], bool]:
+    """The rows, a turn each; and whether the turns were counted here, in conversations in one of
+    the shapes of chats or in lists of answers.
+    """
+    present = dict.fromkeys(column for _, row in table.rows for column in row)
+    has_turns = bool(usual(USUAL_NAMES["turn"], present) or "turn" in named)
+    answers = bool(
+        usual((*USUAL_NAMES["answer"], *USUAL_NAMES["program"]), present)
+        or {"answer", "program"} & {*named}
+    )
+    if not answers:
+        table = laid_out(table, whole=True)
+    columns = table.seen_columns()
+    held = None
+    for name, column in columns.items():
+        if 2 * column.messages > column.rows and not (
+            answers and (has_turns or name != "messages")
+        ):
+            held = held or name
+
+    listed = None
+    for name in () if answers or held else usual((*_LISTS, "value"), columns):
+        if 2 * columns[name].lists > columns[name].rows:
+            listed = listed or name
+
+    if held is None and listed is None:
+        return list(table.rows), False
+    rows: list[tuple[int, Row]] = []
+    for number, row in table.rows:
+        beside = without(row, (held, listed))
+        given = row.get(held or listed or "")
+        if held is not None:
+            turns = _said_in_turn(given)
+        elif not isinstance(given, list):
+            turns = []
+        elif any(isinstance(part, str) and part.endswith("(") for part in given):
+            turns = [{"program": given}]  # its tokens
+        else:
+            turns = [{"answer": part} for part in given]
+        if has_turns:  # the last answer is that of the turn
+            rows += [(number, {**beside, **turn}) for turn in turns[-1:]]
+        else:
+            rows += [
+                (number, {**beside, "turn": at, **turn}) for at, turn in enumerate(turns, first)
+            ]
+        if not turns:
+            rows.append((number, beside))
+
+    return rows, not has_turns
+
+
+def _said_in_turn(cell: object) -> list[dict[str, object]]:
+    """What the assistant says to each message of the user: the last text before the next one, that
+    does not go with calls of tools. Messages of the assistant alone are a turn each.
+    """
+    messages = messages_in(cell)
+    asks = any(message["role"] == "user" for message in messages)
+    turns: list[dict[str, object]] = []
+    question: object = None
+    replied = asks  # whatever the assistant says unasked is no turn
     for message in messages:
-        if message.get("role") == "user":
-            question = _said(message.get("content"))
-        elif message.get("role") == "assistant":
-            yield {
-                **others,
-                "turn": turn,
-                "question": question,
-                "answer": _said(message.get("content")),
-            }
-            turn += 1
+        said = _said(message["content"])
+        if message["role"] == "user" and said:
+            question = said
+            replied = False
+        elif message["role"] == "assistant":
+            parts = message["content"] if isinstance(message["content"], list) else []
+            kinds = {part.get("type") for part in parts if isinstance(part, Mapping)}
+            text = None if message.get("tool_calls") or "tool_use" in kinds else said
+            if not replied or not asks:
+                turns.append({"question": question, "answer": text})
+                replied = True
+            elif turns and text:
+                turns[-1]["answer"] = text
+
+    return turns
 
 
 def _said(content: object) -> object:
-    """The text of a message, whose content may be a list of parts."""
+    """The text of a message, whose content may be a list of parts, or an object with the text."""
+    if isinstance(content, Mapping):
+        return content.get("content") or content.get("text")
     if not isinstance(content, list):
         return content
-    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    parts = (part if isinstance(part, Mapping) else {"text": part} for part in content)
+    return "".join(str(part.get("text") or "") for part in parts)
 
 
-def conversation_of(key: Key) -> str:
-    """The conversation of a row, as far as its id shows it."""
+def _place(key: Key) -> tuple[str, int | None]:
+    """The conversation and the turn of a row, as far as its id shows them."""
     name, turn, _, _ = key
-    if turn is None:
-        ends = _TURN_AT_THE_END.fullmatch(name)
-    else:
-        ends = None
-
-    if ends:
-        return ends[1]
-    return name
+    ends = _TURN_AT_THE_END.fullmatch(name)
+    if turn is None and ends:
+        return ends[1], int(ends[2])
+    return name, turn
 
 
 def _lacking(target: str, purpose: str, present: Iterable[str]) -> Fault:
@@ -501,10 +620,15 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     """The row's answer, and its invalid values."""
     wrong: list[str] = []
     cells = {target: row.get(column) for target, column in columns.items()}
-    answer = _text(cells.get("answer"))
-    if isinstance(cells.get("answer"), (dict, list)):
+    said = cells.get("answer")
+    if isinstance(said, list) and all(isinstance(part, (str, int, float)) for part in said):
+        said = said[0] if len(said) == 1 else {"answer": said}
+    text = _text(said)
+    answer = text and spoken(text)
+    holds_answer = isinstance(said, dict) and {"answer", "value"} & {*said}
+    if isinstance(said, (dict, list)) and not holds_answer:
         wrong.append(
-            f"'{columns['answer']}' is {_shown(cells['answer'])}, expected a number or a text: it "
+            f"'{columns['answer']}' is {_shown(said)}, expected a number or a text: it "
             f"counts as wrong"
         )
 
@@ -546,11 +670,11 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
         program = ""
         for part in map(str, given):
             if part != "EOF":
-                joined = part == ")" or not program or program.endswith("(")
+                joined = part in (")", "(", ",") or not program or program.endswith(("(", ","))
                 program += part if joined else f", {part}"
 
     reply = Reply(
-        text=answer or "",
+        text=text or "",
         answer=answer,
         unit=_text(cells.get("unit")) or None,
         program=program,
@@ -614,7 +738,7 @@ def _seen(
     """Marks the rows of one conversation as used; returns their faults."""
     faults, missing = [], []
     for number, turn in enumerate(sample.turns):
-        key = recorded.find(sample.id, number, *which)
+        key = recorded.find(sample, number, *which)
         if key is None:
             missing.append(number)
             continue
@@ -623,7 +747,7 @@ def _seen(
         if (
             key not in used
             and row.question is not None
-            and _plain(row.question) != _plain(turn.question)
+            and _plain(turn.question) not in _plain(row.question)
         ):
             message = (
                 f"asks {row.question!r:.60}, turn {number} of '{sample.id}' is "
@@ -661,7 +785,7 @@ def _unused(
 ) -> RecordedFault:
     place, name, (_, turn, condition, repetition) = (
         recorded.rows[key].place,
-        conversation_of(key),
+        _place(key)[0],
         key,
     )
     if condition is not None and condition not in conditions:

@@ -157,6 +157,12 @@ def test_any_spacing_is_read(text):
         (["table_average(", "shares, diluted (in millions)", "none", ")", "EOF"], 5.0),
         ("table_sum(floats, none)", 3.5),
         ("divide(table_sum(revenue, none), const_3)", 1078.0),
+        (["divide", "(", "9", ",", "2", ")", "EOF"], 4.5),
+        ("average(1, 2, 6)", 3.0),
+        ("power(2, 3)", 8.0),
+        ("growth = \\frac{9 - 4}{4} \\approx 1.2", 1.25),
+        ("```\n[9 - 4] \\times 2 -> 10\n```", 10.0),
+        ("Program: 5% of 200", 10.0),
     ],
 )
 def test_a_program_has_its_value(program, value):

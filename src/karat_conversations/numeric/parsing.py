@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, Final, NamedTuple
 
+from karat_conversations.numeric.spellings import plain_program
 from karat_conversations.numeric.trees import (
     OPERATIONS,
     TABLE,
@@ -246,7 +247,8 @@ def read_text(text: str) -> Program:
 
     if _FLAT.fullmatch(text) and (program := _Reader().flat(text)) is not None:
         return program
-    return _Reader().program([_without_results(text)], text, cut(text), "text")
+    pieces = [_without_results(plain_program(text))]
+    return _Reader().program(pieces, text, cut(text), "text")
 
 
 def _without_results(text: str) -> str:
@@ -276,6 +278,9 @@ def read_tokens(tokens: Sequence[object]) -> Program:
 
     words = tuple(map(_shown, tokens))
     text = ", ".join(words).replace("(, ", "(").replace(", )", ")")
+    if "(" in words:  # parentheses and commas are tokens of their own
+        pieces = [" ".join(words).removesuffix("EOF")]
+        return _Reader().program(pieces, text, words, spelling)
     return _Reader().program(words, text.removesuffix(", EOF"), words, spelling)
 
 
@@ -496,6 +501,7 @@ class _Reader:
     def _begin(self, operation: str | None) -> None:
         if self._ended:
             raise FormError("something follows EOF")
+        operation = _ALIASES.get(operation or "", operation)
         if operation is not None and operation not in OPERATIONS | COMPOSITE:
             raise FormError(f"{operation[:40]!r} is not an operation")
         if len(self._open) == MAX_DEPTH:
@@ -525,7 +531,7 @@ class _Reader:
         return end
 
     def _call(self, operation: str, parts: _Parts) -> Argument:
-        if operation == "sum":
+        if operation in ("sum", "average"):
             # The terms of a sum, which may be many: cut at commas with a space behind them, if
             # there are such commas.
             text = "".join(part for part in parts if isinstance(part, str))
@@ -673,8 +679,9 @@ MAX_PLAN = 50_000
 """The longest plan to read from text, in characters."""
 
 _NAMED = re.compile(r"(?:(?P<step>step[_ ]?)|(?P<prev>prev_)|(?P<place>#))(?P<number>[0-9]{1,6})")
-COMPOSITE: Final = frozenset({"sum", "percentage", "percentage_change"})
+COMPOSITE: Final = frozenset({"sum", "average", "percentage", "percentage_change"})
 """Operations that are several basic ones."""
+_ALIASES: Final = {"avg": "average", "mean": "average", "power": "exp", "pow": "exp"}
 
 
 def written_out(operation: str, operands: Sequence[Argument], add: AddStep) -> Argument:
@@ -688,8 +695,12 @@ def written_out(operation: str, operands: Sequence[Argument], add: AddStep) -> A
         share = add("divide", [add("subtract", [*others, first]), first])
         return add("multiply", [share, _HUNDRED])
 
-    basic = "add" if operation == "sum" else operation
-    return reduce(lambda total, operand: add(basic, [total, operand]), others, first)
+    basic = "add" if operation in ("sum", "average") else operation
+    total = reduce(lambda total, operand: add(basic, [total, operand]), others, first)
+    if operation != "average":
+        return total
+    count = len(operands)
+    return add("divide", [total, Argument(f"const_{count}", "number", float(count))])
 
 
 _PAIRS = (
@@ -699,7 +710,7 @@ _PAIRS = (
     ("left", "right"),
     ("numerator", "denominator"),
 )
-_MANY = frozenset({"add", "multiply", "sum"})
+_MANY = frozenset({"add", "multiply", "sum", "average"})
 _VALUES = ("value", "result", "extracted_value")
 
 

@@ -200,3 +200,16 @@ def test_a_number_of_ten_thousand_digits_is_an_answer_that_cannot_be_read():
     found = extract(f'{{"answer": {digits}, "program": [{digits}]}}')
     assert (found.answer, found.program) == (digits, f'["{digits}"]')
     assert parse_value(found.answer) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": {"value": 1.577, "unit": "billion"}}',
+        '{"value": 1.577, "unit": "billion"}',
+        '{"answer": 1.577, "scale": "billion"}',
+    ],
+)
+def test_a_unit_is_kept_wherever_an_object_has_it(text):
+    found = extract(text, "final")
+    assert (found.answer, found.unit) == ("1.577", "billion")

@@ -171,6 +171,11 @@ def test_the_declared_unit_is_applied(expected, actual, unit, printed, right):
         (14.1, "percent", "1410", "percent", False),
         ("1577 million", None, "1577", "million", True),
         (3, "dollars per million", "3", None, True),
+        (1577, "m", "1.577", "b", True),
+        (1577, "million", "1.577", "milliard", True),
+        (0.141, None, "14.1", "pp", True),
+        (1577, "A$ million", "1577", "US$ million", False),
+        (1577, "CAD million", "1577", "C$ million", True),
     ],
 )
 def test_naming_the_unit_does_not_make_a_right_answer_wrong(expected, golden_unit, actual, unit, right):

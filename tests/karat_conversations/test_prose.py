@@ -26,7 +26,11 @@ READ = [
     ("Some thought about 2010.\n<answer>12.5%</answer>", 0.125),
     ("<answer> negative 4 </answer>", -4),
     ("<answer>$ 1 234 million</answer> as said", 1.234e9),
+    (r"\dfrac{35.8}{25.14} \approx 1.424", 1.424),
+    (r"\begin{align*} x &= 10 - 4 \\ &= 6 \end{align*}", 6),
+    (r"The value is $\$ 5.2$ million.", 5.2e6),
     # markers
+    ("## Answer\n5.2 million\n\n## Explanation\nSee page 41.", 5.2e6),
     ("The answer is 5.", 5),
     ("The answer is 12.5.", 12.5),
     ("Final answer: 0.96", 0.96),
@@ -70,7 +74,21 @@ READ = [
     ("\uff11\uff12\uff0c\uff13\uff14\uff15", 12345),
     ("60.94 per share (2007: 25.14)", 60.94),
     ("approximately 60.94 (rounded to 2 decimals)", 60.94),
+    ("2.5 pp", 0.025),
+    ("2.5 p.p.", 0.025),
+    ("$5.2B", 5.2e9),
+    ("12.5 Mrd. \u20ac", 12.5e9),
+    ("1.5 lakh crore", 1.5e12),
+    ("5 thousand million", 5e9),
+    ("1 234,5", 1234.5),
+    ("1.234.567,89", 1234567.89),
+    ("__5.2__", 5.2),
+    ("```\n5.2\n```", 5.2),
     # the last sentence
+    ("**Calculation:** 15 \u2212 10 = **5**", 5),
+    ("It rose from 10 to 15, an increase of 5.", 5),
+    ("It increased 50% from 10 to 15.", 0.5),
+    ("The change is -50%.\n\nSource: page 12, table 3.", -0.5),
     ("It was **5**.", 5),
     ("Revenue was 12 in one year and 15 in the next, so it rose by **3**.", 3),
     ("Net income was **$5.2 million** in 2009.", 5.2e6),
@@ -124,6 +142,8 @@ UNREAD = [
     "The answer is 5 or 6.",
     "The answer is 5 to 6 percent.",
     "Final answer: 5-6",
+    "15 / 10 = 1.5 \u2192 50%",
+    "1 234,567",
     "Revenue was 10 in 2009 and 15 in 2010.",
     "The gain was 10 and the loss was 4.",
     "- answer: 12.5%\n\nThe answer is: 2014",
@@ -156,7 +176,24 @@ def test_the_answer_that_a_text_gives_is_read(text, number):
 
 @pytest.mark.parametrize(
     "text",
-    ["not enough data", "impossible to tell", "I have no access to it", "n.a.", "N/A", "\u2014", "It lacks the table."],
+    [
+        *(
+            "There isn\u2019t enough data.",
+            r"\boxed{\text{N/A}}",
+            "Final answer: N/A",
+            '{"answer": null}',
+            "I'm not sure.",
+        ),
+        *(
+            "not enough data",
+            "impossible to tell",
+            "I have no access to it",
+            "n.a.",
+            "N/A",
+            "\u2014",
+            "It lacks the table.",
+        ),
+    ],
 )
 def test_what_says_that_there_is_no_answer_abstains(text):
     assert abstains(text)
@@ -190,6 +227,8 @@ def test_numbers_of_the_question_are_no_candidates(text, question, number):
         ("The answer is no.", "did revenue rise?", "no"),
         ("**Final answer:** Yes", "q", "Yes"),
         (r"\boxed{no}", "q", "no"),
+        (r"\boxed{\text{Yes}}", "q", "Yes"),
+        ("It was higher in 2009: yes.", "q", "yes"),
         ("It fell from 6 to 5. Therefore, no.", "q", "no"),
     ],
 )

@@ -27,21 +27,31 @@ _NOTHING: Final = frozenset(
         "unanswerable",
         "undefined",
         "unknown",
+        "tbd",
+        "no answer",
         "cannot be determined",
         "cannot determine",
     ]
 )
+_ENDING: Final = re.compile(
+    r"""(?:\banswer\b\W*(?:is\b)?|\bboxed\s?\{(?:\\text\{)?)\W*
+    (?:n/?a|none|null|unknown|nan|not\s\w+|unanswerable|undefined|tbd|insufficient\s\w+)\W*\Z""",
+    re.VERBOSE,
+)
 _BEGINNINGS: Final = ("n/a ", "n/a:", "n/a,", "n/a;", "n/a.", "n/a(", "n/a-")
 _LONGEST: Final = 1_000  # characters of a reason for not answering
+_SHORT: Final = 80  # characters of the last statement
+_NOT: Final = re.compile(r"(?<=[a-z])n?['\u2019]t\b")  # isn't, can't
 _ABSENT: Final = re.compile(
     r"""\b(?:
       (?:not|never)\s(?:\w+\s){0,2}?
         (?:available|disclosed|provided|given|stated|reported|found|mentioned|specified|included|listed|shown|
            present|contained|applicable|answerable|known|in\sthe)
-    | (?:does|do|did)(?:\snot|n['\u2019]t)\s(?:\w+\s){0,2}?
+    | (?:does|do|did)\snot\s(?:\w+\s){0,2}?
         (?:contain|provide|give|disclose|report|have|include|mention|state|specify|show|list|say|know)
-    | (?:can|could)(?:\s?not|['\u2019]t|n['\u2019]t)\s(?:\w+\s)?
+    | (?:cannot|(?:can?|could)\snot)\s(?:\w+\s)?
         (?:determined?|computed?|calculated?|answer(?:ed)?|found?|derived?|find)
+    | not\s(?:\w+\s)?(?:sure|certain)
     | unable\sto | impossible\sto | not\s(?:\w+\s)?enough | no\saccess
     | no\s(?:\w+\s){0,3}?(?:data|information|figures?|values?|numbers?|amounts?)
     | unavailable | undisclosed | unknown | unanswerable | insufficient | missing | lacks?
@@ -56,6 +66,8 @@ def abstains(text: str) -> bool:
     >>> abstains("N/A"), abstains("the report does not disclose 2014"), abstains("1.3 - 1.2")
     (True, True, False)
     """
-    folded = fold(text[:_LONGEST].replace("_", " "))
+    folded = _NOT.sub(" not", fold(text[:_LONGEST].replace("_", " ")))
     words = folded.strip(" .!<>[]()\"'`*_")
-    return words in _NOTHING or words.startswith(_BEGINNINGS) or _ABSENT.search(folded) is not None
+    named = words in _NOTHING or words.startswith(_BEGINNINGS)
+    ending = fold(text[-_SHORT:].replace("_", " "))
+    return named or (_ABSENT.search(folded) or _ENDING.search(ending)) is not None

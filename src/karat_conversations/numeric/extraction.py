@@ -97,9 +97,9 @@ def extract(
     """The answer in an agent's text, and the span of the text that it was taken from.
 
     * `json`: the object `{"answer": …, "unit": …, "program": …}` of the last fenced block that
-      has one, else the last one in the text; keys in any case. Numbers stay as written (`0.10`),
-      true is `true`, null is no answer; line breaks within strings are allowed. An object without
-      `answer` is used only if there is no other, and gives no answer.
+      has one, else the last one in the text; keys in any case, `scale` is a unit. Numbers stay as
+      written (`0.10`), true is `true`, null is no answer; line breaks within strings are allowed.
+      An object without `answer` is used only if there is no other, and gives no answer.
     * `final`: the JSON object, if one has `answer`; else what the text gives as its answer in
       words: `answer_in_prose`, which does not take numbers of the `question`. Two numbers that
       could both be meant are no answer.
@@ -180,7 +180,10 @@ def extract(
     found = answer_in_prose(text, question)
     if found is None:
         return Extracted(None, None, None, "final", None)
-    return Extracted(found.answer, found.unit, None, "final", found.span)
+    unit = found.unit
+    if given.span is not None and given.span[0] <= found.span[0] < given.span[1]:
+        unit = unit or given.unit  # an object that calls its answer otherwise
+    return Extracted(found.answer, unit, None, "final", found.span)
 
 
 _ANSWERS = re.compile(r'"answer"\s*:', re.IGNORECASE)
@@ -205,8 +208,16 @@ def _from_json(text: str) -> Extracted:
     if best is None:
         return Extracted(None, None, None, "json", None)
     (_, _, start), fields, end = best
+    source = text[start:end]
+    named = "unit" if "unit" in fields else "scale"  # as TAT-QA calls it
+    given = fields.get("answer")
+    if isinstance(given, dict):  # a value with its unit
+        inner = {str(key).casefold(): value for key, value in given.items()}
+        fields.setdefault(named, inner.get("unit"))
+        if isinstance(inner.get("value"), str):
+            fields["answer"] = inner["value"]
     answer, unit, program = (
-        _text(fields.get(key), text[start:end], key) for key in ("answer", "unit", "program")
+        _text(fields.get(key), source, key) for key in ("answer", named, "program")
     )
     return Extracted(answer, unit, program, "json", (start, end))
 

@@ -69,6 +69,7 @@ _UNIT_BEHIND = re.compile(
 )
 _MARKER = re.compile(
     r"""(?:\A|(?<=\n))[ \x1f]*\#{4}[ ](?!\#)
+    | (?:\A|(?<=\n))[ \x1f\#]*(?:final[ ])?answer[ \x1f]*(?=\n)
     | (?<!\bno[ ])(?<!\ba[ ])(?<!\ban[ ])(?<!\bwhose[ ])
       \b(?P<final>(?:final|correct|overall)[ _](?:numeric(?:al)?[ ])?)?
       (?:answers?|(?<=final[ ])result|(?<=the[ ])result|(?<=final[ ])value|(?<=the[ ])solution)\b
@@ -83,7 +84,9 @@ _FILLER = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CHOICE_BEHIND = re.compile(
-    r"[\s\x1f)]*(?:or|and|to|through|-|/|,\s*or|,\s*and|[*x+\u00f7^])[\s\x1f]*$", re.IGNORECASE
+    r"[\s\x1f)]*(?:or|and|to|through|-|/|,\s*or|,\s*and|[*x+\u00f7^]|[-=]>|[\u2192\u21d2])"
+    r"[\s\x1f]*$",
+    re.IGNORECASE,
 )
 _OPERATOR_BEHIND = re.compile(r"[\s\x1f)]*[-+*/x\u00f7^][\s\x1f(]*[$(0-9]", re.IGNORECASE)
 _CORRECTED = re.compile(
@@ -104,14 +107,14 @@ _ASKS_YES_OR_NO = re.compile(
 )
 _CONCLUDES = re.compile(
     (
-        r"^[\s\x1f]*(?:so|therefore|thus|hence|in conclusion|consequently)?[,\s\x1f]*(yes"
-        r"|no)[\s\x1f.!]*$"
+        r"^(?:[^:]*:)?[\s\x1f]*(?:so|therefore|thus|hence|in conclusion|consequently)?"
+        r"[,\s\x1f]*(yes|no)[\s\x1f.!]*$"
     ),
     re.IGNORECASE,
 )
 _ABBREVIATION = (
     r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)"
-    r"(?<!\bi\.e)(?<!\be\.g)(?<!\bca)"
+    r"(?<!\bi\.e)(?<!\be\.g)(?<!\bca)(?<!\bMio)(?<!\bMrd)(?<!\bTsd)(?<!\bRs)"
 )
 _SENTENCE_END = re.compile(rf"[\s\x1f]*\n[\s\x1f]*|{_ABBREVIATION}[.!?][\"'\x1f)\]$]*(?=\s|\Z)")
 _GOES_ON = re.compile(
@@ -119,6 +122,7 @@ _GOES_ON = re.compile(
     |in\sother\swords|do\syou|would\syou|is\sthere)\b|```|$|\\\]|\]|[-=*_#\s]+$)""",
     re.VERBOSE | re.IGNORECASE,
 )
+_CITES = re.compile(r"[\s\x1f]*\(?(?:sources?|references?|see|note|page|table)\b", re.IGNORECASE)
 _ESTIMATES = re.compile(
     (
         r"\b(?:but|however|so|therefore|thus|assuming|based on|using|estimated?|approximate(?:ly)?"
@@ -126,6 +130,7 @@ _ESTIMATES = re.compile(
     ),
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\w")
 _CONDITION = re.compile(
     r"[\s\x1f]*(?:if|since|because|given|as|with|when|while|although)\b", re.IGNORECASE
 )
@@ -141,6 +146,9 @@ _COMPARES = re.compile(
 _JOINS = re.compile(r"\b(?:and|or|but|while|whereas|respectively)\b|[;&]", re.IGNORECASE)
 _MONTH = re.compile(
     r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE
+)
+_EMPHASIS = re.compile(
+    r"(?<![\w*])(\*{1,3}|__?)(?=\S)[^*_\n]{1,60}(?<=\S)\1|<(b|strong|em)>[^<>\n]{1,60}</\2>"
 )
 _LABELLED = re.compile(r"\b(?:step|part|note|table|page|item|section|figure)[ ]\Z", re.IGNORECASE)
 _LINE_START = re.compile(r"(?:\A|(?<=\n))[ \x1f]*\(?\Z")
@@ -208,11 +216,11 @@ class _Reading:
         sentences: list[tuple[int, int]] = []
         start = 0
         for match in _SENTENCE_END.finditer(self.prose):
-            if self.prose[start : match.start()].strip(" \x1f\n"):
+            if _WORD.search(self.prose, start, match.start()):  # no fence, no rule
                 sentences.append((start, match.start()))
             start = match.end()
 
-        if self.prose[start:].strip(" \x1f\n"):
+        if _WORD.search(self.prose, start):
             sentences.append((start, len(self.prose)))
 
         for start, end in reversed(sentences):
@@ -235,6 +243,8 @@ class _Reading:
             answer = self._of_sentence(start, end)
             if answer is None and "=" not in self.prose[start:end]:
                 if not self._candidates(start, end):
+                    if _CITES.match(sentence):
+                        continue
                     return self._by_equals(start)
                 return (True, None)
 
@@ -308,7 +318,8 @@ class _Reading:
         remarks.
         """
         content = self.prose[start:end]
-        if (word := _YES_OR_NO.fullmatch(content)) is not None:
+        word = _YES_OR_NO.match(content)
+        if word is not None and not content[word.end() :].strip(" \x1f\n."):
             return ProseAnswer(word[1], (start + word.start(1), start + word.end(1)))
         if "=" in content:
             return self._after_equals(start, end)
@@ -322,7 +333,9 @@ class _Reading:
     def _inside(self, start: int, end: int) -> list[Quantity]:
         found = []
         for quantity in self.found:
-            if start <= quantity.start and quantity.end <= end:
+            # the end of a sentence may be that of a unit: pct.
+            ends = quantity.end <= end or self.prose[end : quantity.end] == "."
+            if start <= quantity.start and ends:
                 found.append(quantity)
 
         return found
@@ -365,14 +378,10 @@ class _Reading:
 
     def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
         candidates = self._candidates(start, end)
+        marked = [match.span() for match in _EMPHASIS.finditer(self.text, start, end + 3)]
         emphasised = []
         for quantity in candidates:
-            before = self.text[: quantity.start]
-            behind = self.text[quantity.end :]
-            opens = re.search(r"(?:\*\*?|__?|<(?:b|strong|em)>)[^*_<>\n]{0,40}\Z", before[-48:])
-            closes = re.match(r"[^*_<>\n]{0,40}(?:\*\*?|__?|</(?:b|strong|em)>)", behind[:48])
-            inside_it = self.text[quantity.start : quantity.end].rstrip("%").endswith(("*", "_"))
-            if opens is not None and (closes is not None or inside_it):
+            if any(begin <= quantity.start < stop for begin, stop in marked):
                 emphasised.append(quantity)
 
         if emphasised:

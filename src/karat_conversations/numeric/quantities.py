@@ -9,7 +9,7 @@ import unicodedata
 from fractions import Fraction
 from typing import NamedTuple
 
-from karat_conversations.numeric.values import CURRENCY, POWERS, UNITS, parse_value
+from karat_conversations.numeric.values import CURRENCY, POWERS, WORDS, parse_value
 
 
 class Quantity(NamedTuple):
@@ -41,9 +41,12 @@ _LIKE = {
 _Match = re.Match[str]
 _SAME_LENGTH = str.maketrans(_LIKE)
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{([^{}]*)\}")
+_LATEX_NEARLY = re.compile(r"\\(?:approx|simeq|doteq)(?![a-z])")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])(?:\{,\}|\\,)(?=[0-9]{3})")
 _INVISIBLE = re.compile(
-    r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|approx|quad)(?![a-z])|\*|</?(?:b|strong|em|i|u)>"
+    r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|quad)(?![a-z])|\*|</?(?:b|strong|em|i|u)>"
+    r"|(?<![A-Za-z0-9_])_{1,2}(?=[-$(.0-9])|(?<=[0-9%)])_{1,2}(?![A-Za-z0-9_])"
+    r"|(?<=[0-9])\$(?=[ ][a-z])"
 )
 # before a number that a text begins with or states; elsewhere it parts words
 _LONG_MINUS = re.compile(r"(?:\A|(?<=\n)|(?<=: )|(?<=is )|(?<=was ))\u2014(?=\$?\.?[0-9])")
@@ -67,29 +70,28 @@ def plain_prose(text: str) -> str:
         return f"{_MARK},{_MARK}"
 
     text = _LONG_MINUS.sub("-", text.translate(_SAME_LENGTH))
-    text = _LATEX_COMMA.sub(comma, text)
+
+    def nearly(match: _Match) -> str:
+        return "\u2248".ljust(len(match[0]), _MARK)
+
+    text = _LATEX_NEARLY.sub(nearly, _LATEX_COMMA.sub(comma, text))
     return _INVISIBLE.sub(blank, _LATEX_TEXT.sub(inner, text))
 
 
 _GAP = rf"[ {_MARK}]*+"
-_WORDS = UNITS | {
-    **dict.fromkeys(("per cent", "pct", "pct."), "percent"),
-    **dict.fromkeys(("tsd",), "thousand"),
-    **dict.fromkeys(("mn", "mln", "mio"), "million"),
-    **dict.fromkeys(("mrd", "milliard", "milliards"), "billion"),
-    **dict.fromkeys(("lac", "lacs"), "lakh"),
-    "bln": "billion",
-    "tn": "trillion",
-    "cr": "crore",
-}
-_UNIT = "|".join(sorted(map(re.escape, _WORDS), key=len, reverse=True))
+_UNIT = "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True))
+_SCALE = "(?:lakh|million|crore|billion|trillion)s?"
 _OTHER_SCALE = "hundred|dozen|score|quadrillion|quintillion"
 _VULGAR = "\u00bc-\u00be\u2150-\u215e"  # fractions in one character
 _NUMBER = re.compile(
     rf"""(?<![\w.])(?<![0-9][.,:'/])
+    (?!(?:(?<=\b[0-9][ ])|(?<=\b[0-9][0-9][ ])|(?<=\b[0-9][0-9][0-9][ ]))[0-9]{{3}},[0-9])
     (?: (?P<full>[0-9]++)?[ ]?(?P<vulgar>[{_VULGAR}])
       | (?P<whole>[0-9]++[ ])?(?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[1-9][0-9]*+)(?![ ]?/)
       | \\[dt]?frac\{{(?P<top>[0-9]++)\}}\{{(?P<bottom>[1-9][0-9]*+)\}}
+      | (?P<european> [1-9][0-9]{{0,2}} (?: (?:\.[0-9]{{3}})+,[0-9]++
+                                        | (?:[ ][0-9]{{3}})+,(?:[0-9]{{1,2}}|[0-9]{{4,}}+)
+                                        | (?:\.[0-9]{{3}}){{2,}} ) )
       | (?P<digits> (?: [1-9][0-9]{{0,2}}
                         (?:(?P<sep>{_MARK}?,{_MARK}?|[ ']) [0-9]{{3}})(?:(?P=sep)[0-9]{{3}})*+
                       | [1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}
@@ -98,8 +100,9 @@ _NUMBER = re.compile(
         (?P<exponent>e[-+]?[0-9]++)?
         (?: {_GAP}(?:x|\\times|\*){_GAP}10\^\{{?(?P<power>-?[0-9]{{1,3}})\}}? )?
     )
-    (?![.,:'/]?[0-9]|[ ]?[{_VULGAR}]|[ -]?(?:{_OTHER_SCALE})\b)
-    (?: (?:{_GAP}|-)(?P<unit>{_UNIT})(?![\w]) | (?!\w) | (?=x(?!\w)) )""",
+    (?![.,:'/]?[0-9]|[ '][0-9]{{3}},[0-9]|[ ]?[{_VULGAR}]|[ -]?(?:{_OTHER_SCALE})\b)
+    (?: (?:(?:{_GAP}|-)(?P<times>thousand|lakh|million)s?(?={_GAP}{_SCALE}\b))?
+        (?:{_GAP}|-)(?P<unit>{_UNIT})(?![\w]) | (?!\w) | (?=x(?!\w)) )""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _MONEY = rf"(?:(?<![A-Za-z])[A-Z]{{1,2}})?{CURRENCY}{_GAP}"
@@ -116,7 +119,8 @@ COPULA = re.compile(
         |(?:comes?|came)\sto|st(?:ands|ood)\sat|reach(?:es|ed)?|gives?|yields?|yielding|giving
         |mak(?:es|ing)|represents?|rounds?\sto
         |(?:increas|decreas|chang|declin|reduc)(?:ed?|es|ing)\sby
-        |(?:grew|fell|rose|dropped|down|up)\sby)
+        |(?:down|up)\sby|(?:grew|fell|rose|dropped|declined|(?:in|de)creased)(?:\sby)?
+        |(?:change|(?:in|de)crease|rise|growth|drop|decline|reduction|difference)\sof)
         | [:=~\u2248] )
     [\s\x1f"'`_]*+
     (?:(?:now|only|just|also|thus|therefore|then|approximately|about|roughly|around|nearly|almost|exactly|approx\.?
@@ -185,31 +189,11 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
 
     sign = "-" if minus else ""
     if unit:
-        suffix = f" {_WORDS[unit.lower()]}"
+        suffix = f" {WORDS[unit.lower()]}"
     else:
         suffix = ""
 
-    over = match["over"] or match["top"]
-    under = match["under"] or match["bottom"]
-    if under is not None and len(over) + len(under) > 300:
-        answer = ""
-    elif match["vulgar"]:
-        part = unicodedata.numeric(match["vulgar"])
-        answer = f"{sign}{float(match['full'] or 0) + part!r}{suffix}"
-    elif under is not None:
-        if len(match["whole"] or "") < 300:
-            whole = int(match["whole"] or 0)
-        else:
-            whole = 0
-
-        answer = f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
-    else:
-        digits = re.sub(rf"[,' {_MARK}]", "", match["digits"])
-        exponent = match["exponent"] or ""
-        if match["power"]:
-            exponent = f"e{int(match['power'])}"
-        answer = f"{sign}{digits}{exponent}{suffix}"
-
+    answer = _spelled(match, sign, suffix)
     value = parse_value(answer)
     if value is None:
         return None
@@ -231,4 +215,29 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     )
 
 
-assert set(_WORDS.values()) <= set(POWERS)
+def _spelled(match: _Match, sign: str, suffix: str) -> str:
+    """The number as `parse_value` reads it; "" for a fraction that is too long."""
+    over = match["over"] or match["top"]
+    under = match["under"] or match["bottom"]
+    if under is not None and len(over) + len(under) > 300:
+        return ""
+    if match["vulgar"]:
+        part = unicodedata.numeric(match["vulgar"])
+        return f"{sign}{float(match['full'] or 0) + part!r}{suffix}"
+    if under is not None:
+        if len(match["whole"] or "") < 300:
+            whole = int(match["whole"] or 0)
+        else:
+            whole = 0
+
+        return f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
+    if match["european"]:
+        digits = re.sub("[. ]", "", match["european"]).replace(",", ".")
+    else:
+        digits = re.sub(rf"[,' {_MARK}]", "", match["digits"])
+    exponent = match["exponent"] or ""
+    if match["power"]:
+        exponent = f"e{int(match['power'])}"
+    if match["times"]:  # lakh crore, thousand million; two exponents cannot be read
+        exponent += f"e{POWERS[match['times'].lower()]}"
+    return f"{sign}{digits}{exponent}{suffix}"

@@ -123,6 +123,16 @@ UNITS = {word + plural: word for word in _SCALES for plural in ("", "s")} | {
     **dict.fromkeys(("%", "percent", "percentage point", "percentage points"), "percent"),
     **dict.fromkeys(("basis point", "basis points", "bp", "bps"), "basis points"),
 }
+WORDS = UNITS | {
+    **dict.fromkeys(("per cent", "pct", "pct.", "pp", "pps", "p.p.", "ppt", "ppts"), "percent"),
+    "tsd": "thousand",
+    **dict.fromkeys(("mn", "mln", "mio"), "million"),
+    **dict.fromkeys(("b", "bln", "mrd", "milliard", "milliards"), "billion"),
+    "tn": "trillion",
+    **dict.fromkeys(("lac", "lacs"), "lakh"),
+    "cr": "crore",
+}
+"""The names of units in prose, and of units that are given separately from their numbers."""
 UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 CURRENCY = "[$£¥\u20a0-\u20cf\uff04\uffe1\uffe5\uffe6]"
 # For folded text: with single spaces, no two parts can share a run of spaces, so matching stays
@@ -211,20 +221,22 @@ def unit_power(unit: str | None) -> int | None:
     (6, 3, None, None)
     """
     words = fold(unit or "").replace("percentage", "percent")
-    if words in UNITS:
-        return POWERS[UNITS[words]]
+    if words in WORDS:
+        return POWERS[WORDS[words]]
     if _PER.search(words):
         return None
-    scales = {UNITS[word] for word in _UNIT_IN_WORDS.findall(words)}
+    scales = {WORDS[word] for word in _UNIT_IN_WORDS.findall(words)}
     if len(scales) == 1:
         return POWERS[scales.pop()]
     return None
 
 
 _PER = re.compile(r"\bper (?!cent)|/")
+_AMBIGUOUS = {"b", "cr", "tn"}  # class b shares
 _UNIT_IN_WORDS = re.compile(
     "|".join(
-        rf"(?<![a-z]){re.escape(word)}(?![a-z])" for word in sorted(UNITS, key=len, reverse=True)
+        rf"(?<![a-z]){re.escape(word)}(?![a-z])"
+        for word in sorted({*WORDS} - _AMBIGUOUS, key=len, reverse=True)
     )
 )
 
@@ -243,7 +255,19 @@ _CURRENCIES = {
     **{code.lower(): (code,) for code in ("CHF", "SEK", "NOK", "DKK", "KRW", "BRL", "MXN", "ZAR")},
     "francs": ("CHF",),
 }
-_CURRENCY_WORD = re.compile("[$€£¥￥₹]|[a-z]+")
+_DOLLARS = {
+    "us$": "USD",
+    "c$": "CAD",
+    "ca$": "CAD",
+    "a$": "AUD",
+    "au$": "AUD",
+    "nz$": "NZD",
+    "hk$": "HKD",
+    "s$": "SGD",
+    "r$": "BRL",
+    "mx$": "MXN",
+}
+_CURRENCY_WORD = re.compile(r"(?<![a-z])[a-z]{1,2}\$|[$€£¥￥₹]|[a-z]+")
 
 
 @lru_cache(maxsize=8192)
@@ -253,8 +277,14 @@ def currencies(text: str) -> frozenset[str]:
     >>> sorted(currencies("€ million")), currencies("million")
     (['EUR'], frozenset())
     """
-    named = (_CURRENCIES.get(word, ()) for word in _CURRENCY_WORD.findall(text.casefold()))
-    return frozenset(code for codes in named for code in codes)
+    codes: set[str] = set()
+    for word in _CURRENCY_WORD.findall(text.casefold()):
+        if word[1:].endswith("$"):
+            codes.update([_DOLLARS[word]] if word in _DOLLARS else _CURRENCIES["$"])
+        else:
+            codes.update(_CURRENCIES.get(word, ()))
+
+    return frozenset(codes)
 
 
 @lru_cache(maxsize=8192)

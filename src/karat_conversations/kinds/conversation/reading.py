@@ -333,12 +333,13 @@ _ROLES: Mapping[str, Role] = {
     "answer_key": "golden",
 }
 
+_UNITS = ("unit", "units", "answer_unit", "golden_unit", "scale")
 _TURN_ONLY = {
+    *_UNITS,
     "id",
     "executed",
     "printed",
     "program",
-    "unit",
     "qa_split",
     "document",
     "pre_text",
@@ -417,9 +418,10 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
 
         answer = _golden(record.at(names["answer_key"]))
         executed = record.at("executed").value
+        of_unit = next((name for name in _UNITS if name in row), "unit")
         printed, program, unit = (
             record.at(key).text(number=True, optional=True) or None
-            for key in ("printed", "program", "unit")
+            for key in ("printed", "program", of_unit)
         )
         turn = DraftTurn(
             question=question,

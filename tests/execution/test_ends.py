@@ -62,7 +62,6 @@ def pool():
 def terminate():
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
     child.start()
-    time.sleep(0.1)
     child.terminate()
     child.join()
     return f"terminate {child.exitcode}"
@@ -72,7 +71,6 @@ def fork():
     if not child:
         time.sleep(60)
         os._exit(0)
-    time.sleep(0.1)
     os.kill(child, signal.SIGINT)
     return f"fork {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0}"
 

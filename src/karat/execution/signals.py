@@ -224,12 +224,31 @@ def _leave_to_pipe(*_: object) -> None:
 _HANDLING: list[SignalHandler] = []  # those of this process; at most one
 
 
+_AT_FORK = threading.local()
+
+
+def _hold_signals() -> None:
+    """A signal that is sent to a new process at once waits until its handlers are its own: karat's
+    would take it for one to the run.
+    """
+    _AT_FORK.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+
+def _let_signals_through() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _AT_FORK.mask)
+
+
 def _leave_to_child() -> None:
     while _HANDLING:
         _HANDLING.pop().leave_to_child()
+    _let_signals_through()
 
 
-os.register_at_fork(after_in_child=_leave_to_child)
+os.register_at_fork(
+    before=_hold_signals,
+    after_in_parent=_let_signals_through,
+    after_in_child=_leave_to_child,
+)
 
 
 def _held_by(frame: FrameType | None) -> tuple[str, str]:

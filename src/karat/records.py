@@ -305,7 +305,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not self.text and self.stop_reason in _ABSENT
 
 
-_CUT = ("length", "max_tokens", "model_length", "max_output_tokens")
+_CUT = (
+    "length",
+    "max_tokens",
+    "model_length",
+    "max_output_tokens",
+    "model_context_window_exceeded",
+)
 
 
 def was_cut(stop_reason: str | None) -> bool:

@@ -6,14 +6,15 @@ import re
 
 _THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
 _OPENS = re.compile(
-    rf"<(?:\w{{1,20}}:)?{_THOUGHTS}(?:\s[^<>\n]{{0,80}})?>|\[{_THOUGHTS}\]|◁think▷|<\|channel\|>\s{{0,4}}analysis\b",
+    rf"<(?:\w{{1,20}}:)?{_THOUGHTS}(?:\s[^<>\n]{{0,80}})?>|\[{_THOUGHTS}\]|◁think▷|<\|channel\|>\s{{0,4}}analysis\b(?:<\|message\|>)?",
     re.IGNORECASE,
 )
 _CLOSES = re.compile(
     rf"</(?:\w{{1,20}}:)?{_THOUGHTS}\s{{0,4}}>|\[/{_THOUGHTS}\]|◁/think▷"
-    r"|<\|channel\|>\s{0,4}final\s{0,4}<\|message\|>",
+    r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>\s{0,4}final\s{0,4}<\|message\|>",
     re.IGNORECASE,
 )
+_CHANNELS_END = re.compile(r"<\|channel\|>(.*)<\|(?:return|end)\|>\s*\Z", re.DOTALL)
 
 
 def spoken(text: str) -> str:
@@ -28,12 +29,23 @@ def spoken(text: str) -> str:
     return parted(text)[0]
 
 
+def without_thoughts(text: str, *, cut: bool) -> tuple[str, str | None]:
+    """The answer and the thoughts in it, which a server may leave in the text; None: there are
+    none. A thought that does not end and that nothing cut off only names a tag.
+    """
+    answer, thought, unfinished = parted(text)
+    if answer == text or (unfinished and not cut):
+        return text, None
+    return answer.strip(), thought.strip() or None
+
+
 def parted(text: str) -> tuple[str, str, bool]:
     """What `spoken` gives, the thoughts, and whether the text ends within these.
 
     >>> parted("Yes. <think>Or no?</think>"), parted("Hm.</think>Yes."), parted("<think>Or")
     (('Yes. ', 'Or no?', False), ('Yes.', 'Hm.', False), ('', 'Or', True))
     """
+    text = _CHANNELS_END.sub(r"<|channel|>\1", text)
     answers: list[str] = []
     thoughts: list[str] = []
     at, thinks = 0, False  # a closing mark without an opening one also ends thoughts

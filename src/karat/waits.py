@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+
+_NUMBER = r"(\d{1,9}(?:\.\d{0,9})?)"
+_DURATION = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
+_UNITS = (3600, 60, 1, 0.001)
 
 
 def retry_after(headers: Mapping[str, str] | None) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or a date); None: not given.
+    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds, with or without their unit,
+    or a date); None: not given.
 
-    >>> retry_after({"retry-after": "7"})
-    7.0
+    >>> retry_after({"retry-after": "7"}), retry_after({"retry-after": "1m2.5s"})
+    (7.0, 62.5)
     """
     if headers is None:
         return None
@@ -25,6 +31,11 @@ def retry_after(headers: Mapping[str, str] | None) -> float | None:
         return _seconds(float(value))
     except ValueError:
         pass
+
+    parts = _DURATION.fullmatch(value.strip())
+    if parts is not None and parts[0]:
+        numbers = zip(parts.groups(default="0"), _UNITS, strict=True)
+        return sum(float(number) * unit for number, unit in numbers)
 
     # loaded here: few answers hold a date
     from datetime import UTC, datetime

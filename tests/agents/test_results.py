@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from types import SimpleNamespace
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import pytest
 from pydantic import BaseModel
@@ -109,6 +110,15 @@ class AI:
 class GraphOutput:
     value: Any
     interrupts: tuple[Any, ...] = ()
+
+
+class Named(NamedTuple):
+    answer: str
+    confidence: float
+
+
+class Capital(Enum):
+    FRANCE = "Paris"
 
 
 # smolagents', DSPy's and LlamaIndex's.
@@ -324,6 +334,41 @@ RESULTS: dict[str, tuple[object, Reply]] = {
         ),
         Reply(text="Paris", usage=SMALL, stop_reason="end_turn"),
     ),
+    "Bedrock's": (
+        {
+            "output": {"message": {"role": "assistant", "content": [{"text": "Par"}]}},
+            "usage": {"inputTokens": 7, "outputTokens": 3},
+            "stopReason": "max_tokens",
+        },
+        Reply(text="Par", usage=SMALL, stop_reason="max_tokens"),
+    ),
+    "Google's, as JSON": (
+        {
+            "candidates": [{"content": {"parts": [{"text": "Par"}]}, "finishReason": "MAX_TOKENS"}],
+            "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3},
+        },
+        Reply(text="Par", usage=SMALL, stop_reason="MAX_TOKENS"),
+    ),
+    "Ollama's, as JSON": (
+        {"message": {"role": "assistant", "content": "Paris"}, "prompt_eval_count": 7, "eval_count": 3},
+        Reply(text="Paris", usage=SMALL),
+    ),
+    "a completion of a text": (
+        {"choices": [{"text": "<think>hm</think>Paris", "finish_reason": "stop"}]},
+        Reply(text="Paris", reasoning="hm", stop_reason="stop"),
+    ),
+    "blocks of a message": (
+        [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Paris"}],
+        Reply(text="Paris"),
+    ),
+    "a list of messages of OpenAI's responses": ([THOUGHT, written("Paris")], Reply(text="Paris", reasoning="hm")),
+    "a pipeline's of Transformers": (
+        [{"generated_text": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Paris"}]}],
+        Reply(text="Paris"),
+    ),
+    "a state with a message as its answer": ({"answer": AI("Paris", {})}, Reply(text="Paris")),
+    "a named tuple": (Named("Paris", 0.9), Reply(text="Paris")),
+    "a member of an enumeration": (Capital.FRANCE, Reply(text="Paris")),
     "a dataclass with an answer": (Answer("Paris", 0.9), Reply(text="Paris")),
     "a model with one field": (Final(final="Paris"), Reply(text="Paris")),
 }

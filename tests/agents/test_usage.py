@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import UserDict
 from collections.abc import Callable
 from decimal import Decimal
 from types import SimpleNamespace
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 
 from karat.agents._answers import reply_from
-from karat.agents._usage import unread_counts, usage_from
 from karat.errors import AgentFault
 from karat.models.prices import Price
+from karat.models.usage import unread_counts, usage_from
 from karat.records import Reply, Usage
 
 Ask = Callable[..., tuple[Reply, ...]]
@@ -44,6 +45,13 @@ BEDROCK = {"inputTokens": 100, "outputTokens": 30, "totalTokens": 130, "cacheRea
 LITELLM_OF_ANTHROPIC = {
     "prompt_tokens": 1050, "completion_tokens": 30, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 50,
 }  # fmt: skip
+XAI = {
+    "prompt_tokens": 37, "completion_tokens": 530, "total_tokens": 800,
+    "completion_tokens_details": {"reasoning_tokens": 233},
+}  # fmt: skip
+GEMINI_CHAT = {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 1052}
+GATEWAY = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 915, "cache_read_input_tokens": 900}
+COHERE = {"billed_units": {"input_tokens": 5, "output_tokens": 1}, "tokens": {"input_tokens": 70, "output_tokens": 4}}
 GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, thoughts_token_count=None)
 
 
@@ -58,6 +66,10 @@ GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, tho
         pytest.param(GOOGLE_SDK, 7, 2, None, None, None, id="an object of Google's SDK"),
         pytest.param(LANGCHAIN, 1000, 300, 400, 50, 200, id="LangChain"),
         pytest.param(BEDROCK, 1000, 30, 900, None, None, id="Bedrock leaves cached tokens out"),
+        pytest.param(XAI, 37, 763, None, None, 233, id="xAI leaves reasoning out of the output"),
+        pytest.param(GEMINI_CHAT, 12, 1040, None, None, None, id="Gemini's chat completions do not even name it"),
+        pytest.param(GATEWAY, 910, 5, 900, None, None, id="a gateway that leaves cached tokens out"),
+        pytest.param(COHERE, 70, 4, None, None, None, id="Cohere"),
         pytest.param({"prompt_eval_count": 26, "eval_count": 290}, 26, 290, None, None, None, id="Ollama"),
         pytest.param({"input_tokens": 9, "cache_read_tokens": 4}, 9, None, 4, None, None, id="karat includes them"),
         pytest.param({"input_tokens": 5.0, "output_tokens": Decimal(1)}, 5, 1, None, None, None, id="whole floats"),
@@ -153,6 +165,10 @@ def test_a_python_agent_may_return_a_text_subclass_or_a_provider_s_usage(ask: As
             {"text": "a", "usage": {"prompt_tokens": 7, "cost": 0.25}},
             Reply(text="a", usage=Usage(input_tokens=7), dollars=0.25),
         ),
+        ({"text": "a", "totalCost": 0.5, "finishReason": "x"}, Reply(text="a", dollars=0.5, stop_reason="x")),
+        ({"text": "a", "cost": {"total_cost": 0.5}, "tool_calls": None}, Reply(text="a", dollars=0.5)),
+        ({"output": [{"type": "text", "text": "a"}], "input_tokens": 7}, Reply(text="a", usage=Usage(input_tokens=7))),
+        (UserDict(content=[{"type": "text", "text": "a"}], isError=False), Reply(text="a")),
         ({"content": "a"}, Reply(text="a")),
         ({"text": None, "result": "a"}, Reply(text="a")),
         (np.int64(5), Reply(text="5")),
@@ -174,6 +190,8 @@ def test_tokens_of_anthropic_by_lifetime_are_no_unread_key() -> None:
         ({"error": "no quota"}, "the agent reported an error: no quota"),
         ({"text": None, "error": {"message": "no quota"}}, "the agent reported an error: no quota"),
         ({"message": "boom"}, "the object has no 'text' (keys: message)"),
+        ({"text": "", "error": "no quota"}, "the agent reported an error: no quota"),
+        ({"content": [{"type": "text", "text": "no quota"}], "isError": True}, "reported an error: no quota"),
     ],
 )
 def test_a_mapping_without_a_text_says_what_it_holds(returned: object, says: str) -> None:

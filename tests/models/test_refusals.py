@@ -15,7 +15,8 @@ import pytest
 from karat.errors import AgentFault, InfrastructureFault, TrialFault
 from karat.models import close_model, open_model, stop_reason
 from karat.models.faults import fault_of
-from karat.records import was_cut
+from karat.models.metering import usage_of
+from karat.records import Usage, was_cut
 
 
 @contextmanager
@@ -73,6 +74,26 @@ def test_an_answer_that_was_cut_is_known_by_any_providers_word(reason: str) -> N
         assert was_cut(asyncio.run(ask(address)))
 
 
+def test_tokens_are_counted_as_the_provider_means_them() -> None:
+    async def ask(address: str) -> tuple[Any, Any]:
+        model = open_model("openai-chat:m", base_url=address, env={})
+        response = await asked(model)
+        await close_model(model)
+        return usage_of(response.usage), stop_reason(response)
+
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Paris"}, "finish_reason": ""}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1240, "prompt_cache_hit_tokens": 900}
+    with answering(200, body | {"usage": usage}) as address:
+        counted = Usage(input_tokens=1000, output_tokens=240, cache_read_tokens=900)
+        assert asyncio.run(ask(address)) == (counted, "stop")
+
+
+def test_google_states_the_wait_in_the_body() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s"}]
+    assert fault(429, {"error": {"code": 429, "message": "Quota", "details": details}}).retry_after == 1.5
+
+
 def fault(status: int, body: object, *, location: str = "", model: str = "openai-chat:m") -> TrialFault:
     async def ask(address: str) -> TrialFault:
         opened = open_model(model, base_url=address, env={})
@@ -101,6 +122,18 @@ def fault(status: int, body: object, *, location: str = "", model: str = "openai
         pytest.param(
             400, {"error": {"message": "The response was filtered.", "code": "content_filter"}}, "content_filter",
             AgentFault, "HTTP 400: The response was filtered.", id="a filter",
+        ),
+        pytest.param(
+            403, {"error": {"message": "Flagged.", "code": 403, "metadata": {"flagged_input": "q"}}}, "content_filter",
+            AgentFault, "HTTP 403: Flagged.", id="a moderator",
+        ),
+        pytest.param(
+            200, {"base_resp": {"status_code": 1004, "status_msg": "login fail"}}, "server_error", InfrastructureFault,
+            "HTTP 502: login fail", id="a status within the body",
+        ),
+        pytest.param(
+            200, {"error": {"message": "Slow down", "code": "429"}}, "rate_limit", InfrastructureFault,
+            "HTTP 429: Slow down", id="a status in a text",
         ),
         pytest.param(
             400, {"error": {"message": "No such parameter.", "code": None}}, "refused", InfrastructureFault,

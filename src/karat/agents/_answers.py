@@ -7,25 +7,36 @@ imported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
 
 import msgspec
 
-from karat.agents._frameworks import framework_result, from_messages, haystack_replies
+from karat.agents._frameworks import (
+    framework_result,
+    from_messages,
+    haystack_replies,
+    model_messages,
+    said,
+)
 from karat.agents._providers import provider_reply
 from karat.agents._reading import (
     COST_KEYS,
     OTHER_TEXT_KEYS,
+    STOP_KEYS,
     TEXT_KEYS,
     USAGE_KEYS,
     are_messages,
+    camel,
     dollars_of,
     get,
+    name_in,
     whole_text,
     written,
 )
-from karat.agents._usage import unread_counts, usage_from
 from karat.errors import AgentFault, Caught, TrialFault, described
 from karat.models.faults import error_in
+from karat.models.usage import unread_counts, usage_from
 from karat.records import Reply, plain
 
 _WANTED = (
@@ -38,27 +49,34 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     """A text, a number, a Reply, or a mapping with `text` (or another usual name of it) and Reply's
     other fields.
 
-    `usage` may have the shape of any provider that `_usage` knows; `cost` is another name of
-    `dollars`. The names of further keys are added to `unread`, with those of other texts, and of a
-    usage or cost that cannot be right: it is unknown. Raises AgentFault("bad_reply"): anything else
-    is not an answer, including None.
+    `usage` may have the shape of any provider that `karat.models.usage` knows; `cost` is another
+    name of `dollars`. The names of further keys are added to `unread`, with those of other texts,
+    and of a usage or cost that cannot be right: it is unknown. Raises AgentFault("bad_reply"):
+    anything else is not an answer, including None.
     """
     if isinstance(value, Reply):
         return value
     text = written(value)
     if text is not None:
         return Reply(text=text)
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         raise AgentFault(
             "bad_reply", f"the agent returned a {type(value).__name__}, expected {_WANTED}"
         )
 
-    fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
-    if fields.get("text") is None:
-        key = next((key for key in _TEXT_KEYS if written(value.get(key)) is not None), None)
-        if key is None:
-            raise AgentFault("bad_reply", _without_text(value))
-        fields["text"] = value[key]
+    fields: dict[str, Any] = {}
+    for name in Reply.__struct_fields__:
+        if value.get(name) is not None:
+            fields[name] = value[name]
+
+    if written(fields.get("text")) is None:
+        texts = [*(said(value.get(key)) for key in _TEXT_KEYS), said(value)]
+        fields["text"] = next((text for text in texts if text is not None), None)
+
+    if fields["text"] is None or (fields["text"] == "" and value.get("error")):
+        raise AgentFault("bad_reply", _without_text(value))
+    if get(value, "is_error") is True:  # of MCP
+        raise AgentFault("bad_reply", f"the agent reported an error: {fields['text']}")
 
     for name in _TEXTS & fields.keys():
         short = written(fields[name])
@@ -66,22 +84,28 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
             fields[name] = short
 
     fields.pop("usage", None)
-    counted = next((value[key] for key in USAGE_KEYS if value.get(key) is not None), None)
+    fields["stop_reason"] = name_in(value, *STOP_KEYS)
+    beside = {key: value[key] for key in value if str(key).endswith(_BESIDE)}
+    found = (get(value, key) for key in USAGE_KEYS)
+    counted = next((counts for counts in found if counts is not None), beside)
     usage = usage_from(counted)
-    cost_key = next((key for key in COST_KEYS if value.get(key) is not None), "dollars")
-    fields["dollars"] = dollars_of(value.get(cost_key, get(counted, "cost")))
+    cost_key = next((key for key in COST_KEYS if get(value, key) is not None), "dollars")
+    cost = get(value, cost_key)
+    fields["dollars"] = dollars_of(get(counted, "cost") if cost is None else cost)
     if unread is not None:
-        known = {*Reply.__struct_fields__, *_TEXT_KEYS, *COST_KEYS, *USAGE_KEYS}
+        known = {*Reply.__struct_fields__, *_TEXT_KEYS, *COST_KEYS, *USAGE_KEYS, *STOP_KEYS}
+        known |= {"is_error", "role", "message"}
+        known |= {*map(camel, known), *beside}
         unread.update(str(key) for key in value.keys() - known)
         for name in _TEXT_KEYS:  # another text than the one that is taken
-            other = written(value.get(name))
+            other = said(value.get(name))
             if name not in Reply.__struct_fields__ and other not in (None, fields["text"]):
                 unread.add(name)
 
         unread.update(f"usage.{name}" for name in unread_counts(counted))
         if usage is None and isinstance(counted, Sequence):
             unread.add("usage")
-        if fields["dollars"] is None and value.get(cost_key) is not None:
+        if fields["dollars"] is None and cost is not None:
             unread.add(cost_key)
 
     try:
@@ -93,6 +117,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
 
 
 _TEXT_KEYS = (*TEXT_KEYS, *OTHER_TEXT_KEYS)
+_BESIDE = ("_tokens", "Tokens", "eval_count")  # counts beside the text, such as Ollama's
 
 
 def _without_text(value: Mapping[str, object]) -> str:
@@ -117,6 +142,8 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
     """
     if result is None or isinstance(result, (str, bytes, bool, int, float, Reply)):
         return reply_from(result, unread)
+    if isinstance(result, Enum):
+        return reply_from(result.value, unread)
     reply = None
     with Caught() as caught:  # its properties run code of the framework, or of the user
         # The value in LangGraph's GraphOutput, or the result itself. Raises AgentFault if the
@@ -126,6 +153,13 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
         if waits or (wrapped and get(result, "interrupts")):
             raise AgentFault("bad_reply", "the graph waits for a person: the run did not finish")
         result = get(result, "value") if wrapped else result
+        if isinstance(result, tuple) and hasattr(result, "_asdict"):
+            result = result._asdict()
+        # the list of a pipeline of Transformers; a number of NumPy or PyTorch
+        if isinstance(result, list) and len(result) == 1 and isinstance(result[0], dict):
+            (result,) = result
+        elif getattr(result, "shape", None) == ():
+            result = plain(result)
 
         reply = _reply(result)
 
@@ -146,7 +180,7 @@ def _reply(result: object) -> Reply | None:
     messages = result.get("messages")
     text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
     if messages is None and text is None:
-        replies = haystack_replies(result)
+        replies = haystack_replies(result) or model_messages(result)
         if replies:
             return reply_from(replies[0]) if isinstance(replies[0], str) else from_messages(replies)
         return provider_reply(result)

@@ -12,9 +12,12 @@ from typing import Any
 from karat.agents._reading import (
     COST_KEYS,
     MODEL,
+    STOP_KEYS,
     TEXT_KEYS,
     TOOL,
+    USAGE_KEYS,
     Calls,
+    are_blocks,
     are_messages,
     dollars_of,
     get,
@@ -30,7 +33,8 @@ from karat.agents._reading import (
 )
 from karat.errors import AgentFault, LimitReached
 from karat.models.metering import usage_of
-from karat.records import Reply
+from karat.records import Reply, was_cut
+from karat.thoughts import without_thoughts
 
 
 def framework_result(result: object) -> Reply | None:
@@ -41,7 +45,8 @@ def framework_result(result: object) -> Reply | None:
     if are_messages(result):
         return from_messages(result)
     if isinstance(result, (list, tuple)):
-        return None
+        text = said(result)
+        return None if text is None else Reply(text=text)
     if get(result, "new_items") is not None and hasattr(result, "final_output"):
         return _from_agents_sdk(result)
     if callable(get(result, "new_messages")) and hasattr(result, "output"):
@@ -53,11 +58,34 @@ def framework_result(result: object) -> Reply | None:
     if hasattr(result, "run_id") and hasattr(result, "metrics") and hasattr(result, "content"):
         return _from_agno(result)
     sent = items(get(result, "messages"))
-    if sent and all(hasattr(message, "models_usage") for message in sent):
+    sent = sent or [get(result, "chat_message") or result]  # of an agent's Response; alone
+    if all(hasattr(message, "models_usage") for message in sent):
         return _from_autogen(result, sent)
-    if role_of(result) == MODEL and hasattr(result, "content"):
+    if role_of(result) == MODEL:
         return from_messages([result])
     return _from_fields(result)
+
+
+def said(value: object) -> str | None:
+    """A text or a number as a text, also in blocks, in a model's message or in an object around
+    one; None: it is something else.
+    """
+    text = written(value)
+    if text is not None:
+        return text
+    if are_messages(value):
+        return from_messages(value).text
+    if role_of(value) == MODEL:
+        content = get(value, "content")
+        text = joined_blocks(content)
+        if content and not text:
+            raise AgentFault("bad_reply", "the model's message holds no text")
+        return text
+
+    if isinstance(value, Mapping):  # a text there is an error's
+        inner = value.get("message")
+        return None if isinstance(inner, str) else said(inner)
+    return joined_blocks(value) if are_blocks(value) else None
 
 
 def _from_pydantic_ai(result: Any) -> Reply:
@@ -172,16 +200,25 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
     about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
     usage = []
     for message in replies:
-        counts = get(message, "usage_metadata")
-        usage.append(get(get(message, "meta"), "usage") if counts is None else counts)
+        counts = (get(message, name) for name in USAGE_KEYS)
+        usage.append(next(filter(None, counts), get(get(message, "meta"), "usage")))
 
+    stopped = name_in(about, *STOP_KEYS)
+    text, thought = without_thoughts(text, cut=was_cut(stopped))
     return Reply(
         text=text,
+        reasoning=thought,
         tool_calls=calls.joined(),
         usage=summed(usage),
         model=name_in(about, "model_name", "model"),
-        stop_reason=name_in(about, "finish_reason", "stop_reason", "done_reason"),
+        stop_reason=stopped,
     )
+
+
+def model_messages(result: Mapping[object, object]) -> list[Any]:
+    """The message of a model that a mapping holds as its answer."""
+    held = (result.get(name) for name in TEXT_KEYS)
+    return [value for value in held if role_of(value) == MODEL][:1]
 
 
 def haystack_replies(result: Mapping[object, object]) -> list[Any]:
@@ -314,23 +351,15 @@ _FIELDS = (*TEXT_KEYS, "raw", "output_text", "final_output", "result", "message"
 completions, `message` of Ollama's chats, `result` of the Claude Agent SDK.
 """
 
-_USAGES = ("usage", "token_usage", "usage_metadata", "usage_metrics")
+_USAGES = (*USAGE_KEYS, "usage_metrics")
 _STREAMS = ("__next__", "__anext__", "response_gen")
-_STOPS = ("stop_reason", "finish_reason", "done_reason")
 
 
 def _from_fields(result: object) -> Reply | None:
     """An object with one text. Raises AgentFault if its fields hold several; None: it has none."""
     texts = {}
     for name in _FIELDS:
-        value = get(result, name)
-        text = written(value)
-        if text is None and role_of(value) == MODEL:
-            content = get(value, "content")
-            text = joined_blocks(content)
-            if content and not text:
-                raise AgentFault("bad_reply", f"the message in `{name}` holds no text")
-
+        text = said(get(result, name))
         if text is not None:
             texts[name] = text
 
@@ -381,7 +410,7 @@ def _from_fields(result: object) -> Reply | None:
         usage=next(filter(None, (summed([count]) for count in held)), None),
         dollars=next((cost for cost in costs if cost is not None), None),
         model=name_in(result, "model"),
-        stop_reason=name_in(result, *_STOPS),
+        stop_reason=name_in(result, *STOP_KEYS),
     )
 
 

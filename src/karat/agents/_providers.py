@@ -7,7 +7,7 @@ the model's commentary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from karat.agents._reading import (
     Calls,
@@ -17,12 +17,14 @@ from karat.agents._reading import (
     items,
     joined_blocks,
     name_in,
+    role_of,
     several,
     unfinished,
 )
-from karat.agents._usage import usage_from
 from karat.errors import AgentFault
-from karat.records import Reply
+from karat.models.usage import usage_from
+from karat.records import Reply, was_cut
+from karat.thoughts import without_thoughts
 
 
 def provider_reply(result: object) -> Reply | None:
@@ -33,16 +35,19 @@ def provider_reply(result: object) -> Reply | None:
     """
     choices = get(result, "choices")
     content = get(result, "content")
-    if isinstance(choices, (list, tuple)) and choices and get(choices[0], "message") is not None:
+    if any(get(choice, name) is not None for choice in items(choices) for name in _CHOSEN):
         return _from_completion(result, items(choices))
     if get(result, "object") == "chat.completion" and not choices:
         raise _no_answer(result)
     if get(result, "object") == "response" and isinstance(get(result, "output"), list):
         return _from_response(result)
+    if any(get(item, "type") == "message" and role_of(item) for item in items(result)):
+        return _from_response({"output": result})
     by_anthropic = get(result, "type") == "message" and get(result, "role") == "assistant"
     if by_anthropic and isinstance(content, list):
         return _from_anthropic(result, items(content))
-    if hasattr(result, "candidates") and hasattr(result, "prompt_feedback"):
+    keys = result.keys() if isinstance(result, Mapping) else dir(result)
+    if "candidates" in keys or "promptFeedback" in keys:
         candidates = items(get(result, "candidates"))
         if len(candidates) > 1:
             raise several([f"candidates[{place}]" for place in range(len(candidates))])
@@ -74,6 +79,9 @@ def provider_reply(result: object) -> Reply | None:
     return None
 
 
+_CHOSEN = ("message", "text")  # of a choice; the second in completions of a text
+
+
 def _from_completion(result: object, choices: Sequence[object]) -> Reply:
     """OpenAI's ChatCompletion, and what others return in its shape."""
     if len(choices) > 1:
@@ -82,7 +90,8 @@ def _from_completion(result: object, choices: Sequence[object]) -> Reply:
     if get(message, "tool_calls"):
         raise unfinished()
     stopped = name_in(choices[0], "finish_reason")
-    text = joined_blocks(get(message, "content"))
+    said = get(choices[0], "text") if message is None else get(message, "content")
+    text, thought = without_thoughts(joined_blocks(said), cut=was_cut(stopped))
     if not text:
         raise empty_answer("refusal" if get(message, "refusal") else stopped)
     usage = get(result, "usage")
@@ -91,7 +100,7 @@ def _from_completion(result: object, choices: Sequence[object]) -> Reply:
         cost = get(get(result, "_hidden_params"), "response_cost")  # LiteLLM's
     return Reply(
         text=text,
-        reasoning=name_in(message, "reasoning_content", "reasoning"),
+        reasoning=name_in(message, "reasoning_content", "reasoning") or thought,
         usage=usage_from(usage),
         dollars=dollars_of(cost),
         model=name_in(result, "model"),

@@ -15,15 +15,17 @@ from typing import Any, TypeGuard
 import msgspec
 from pydantic import ConfigDict, TypeAdapter
 
-from karat.agents._usage import usage_from
-from karat.errors import AgentFault, LimitReached, TrialFault
+from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
 from karat.models.metering import total
+from karat.models.usage import usage_from
 from karat.records import JsonObject, ToolCall, Usage, absurd_dollars, was_cut
 
 TEXT_KEYS = ("text", "answer", "output", "response")
-OTHER_TEXT_KEYS = ("content", "result", "reply", "completion")  # of a mapping that is a reply
-USAGE_KEYS = ("usage", "token_usage", "usage_metadata", "usageMetadata")
-COST_KEYS = ("dollars", "cost", "cost_usd", "total_cost_usd", "total_cost")
+# of a mapping that is a reply
+OTHER_TEXT_KEYS = ("content", "result", "reply", "completion", "generated_text", "raw")
+USAGE_KEYS = ("usage", "token_usage", "usage_metadata")
+COST_KEYS = ("dollars", "cost", "cost_usd", "costUSD", "total_cost_usd", "total_cost")
+STOP_KEYS = ("stop_reason", "finish_reason", "done_reason")
 
 MODEL = "model"
 TOOL = "tool"
@@ -38,10 +40,18 @@ _TEXT_BLOCKS = ("text", "output_text", "input_text")
 
 
 def get(value: object, name: str) -> Any:
-    """The attribute or key; None if there is none."""
+    """The attribute or key, which JSON may write in camel case; None if there is none."""
     if isinstance(value, Mapping):
-        return value.get(name)
+        found = value.get(name)
+        return value.get(camel(name)) if found is None else found
     return getattr(value, name, None)
+
+
+@functools.cache
+def camel(name: str) -> str:
+    """A name as JavaScript writes it."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def items(values: object) -> Sequence[Any]:
@@ -101,6 +111,13 @@ def joined_blocks(content: object) -> str:
             texts.append(get(block, "text"))
 
     return "".join(map(str, texts))
+
+
+def are_blocks(value: object) -> bool:
+    """Whether it is the content of a model's message in blocks, of which one holds text."""
+    blocks = items(value)
+    typed = all(isinstance(get(block, "type") or get(block, "text"), str) for block in blocks)
+    return typed and any(get(block, "text") for block in blocks)
 
 
 def whole_text(output: object) -> str:
@@ -183,7 +200,11 @@ def summed(counts: Sequence[object]) -> Usage | None:
 
 
 def dollars_of(cost: object) -> float | None:
-    """A cost as a number; None if it cannot be one: an answer is not lost for it."""
+    """A cost as a number, or as a mapping with its total; None if it cannot be one: an answer is
+    not lost for it.
+    """
+    if isinstance(cost, Mapping) and cost.get("currency") in (None, "USD"):
+        cost = next(filter(None, (cost.get(name) for name in ("total", *COST_KEYS))), None)
     if isinstance(cost, bool) or not isinstance(cost, (Real, Decimal)):
         return None
     try:
@@ -201,6 +222,9 @@ def empty_answer(stop_reason: str | None) -> TrialFault:
             "max_tokens", "the model ran out of tokens before it answered (max_tokens)"
         )
 
+    if stop_reason == "error":
+        message = "the provider broke off its response with an error"
+        return InfrastructureFault("server_error", message, retriable=True)
     if stop_reason in ("content_filter", "refusal"):
         return AgentFault(
             "content_filter", "the provider's filter stopped the answer, or the model refused"

@@ -30,7 +30,7 @@ from karat.models import (
     stop_reason,
 )
 from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage, was_cut
-from karat.thoughts import parted
+from karat.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
@@ -321,12 +321,8 @@ class _Progress:
         thoughts = [response.thinking for response in self.responses]
         said = "\n\n".join(text for text in texts if text)
         stopped = stop_reason(last)
-        answer, thought, unfinished = parted(said)
-        # the server left the thoughts in the text; one that nothing cut off only names a tag
-        if answer != said and (was_cut(stopped) or not unfinished):
-            thoughts.append(thought.strip())
-            said = answer.strip()
-
+        said, thought = without_thoughts(said, cut=was_cut(stopped))
+        thoughts.append(thought)
         return Reply(
             text=said,
             reasoning="\n\n".join(thought for thought in thoughts if thought) or None,

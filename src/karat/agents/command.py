@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.agents import AgentSetting
-from karat.agents._answers import reply_from
+from karat.agents._answers import framework_reply
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._watchdog import Watchdog
 from karat.config.model import AsWords
@@ -109,7 +109,7 @@ class Command:
 
         if output.startswith("{"):
             try:
-                return reply_from(msgspec.json.decode(output), self.unread)
+                return framework_reply(msgspec.json.decode(output), self.unread)
             except (msgspec.DecodeError, UnicodeEncodeError) as error:
                 raise AgentFault(
                     "bad_json",

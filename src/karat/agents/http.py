@@ -11,12 +11,12 @@ import msgspec
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._answers import reply_from
+from karat.agents._answers import framework_reply
 from karat.agents._prompt import prompt_and_history, trial_values
-from karat.agents._usage import unread_counts, usage_from
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter
+from karat.models.usage import unread_counts, usage_from
 from karat.records import Condition, History, JsonObject, Reply, Sample, ToolCall, Trial, Turn
 from karat.templates import fill, fill_body, names
 from karat.waits import retry_after
@@ -258,7 +258,7 @@ class Http:
         answer = values.get("answer")
         if self._find["answer"] is None:
             try:
-                reply = reply_from(response, self.unread)
+                reply = framework_reply(response, self.unread)
             except AgentFault as fault:
                 if not isinstance(response, dict) or response.get("error"):
                     raise

@@ -17,6 +17,7 @@ from karat.models import vertex
 from karat.models.faults import error_in
 from karat.models.names import ModelName, key_variable, parse_model
 from karat.models.prices import Price
+from karat.models.usage import usage_from
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class _Pool:
             limits=limits,
             timeout=timeout,
             follow_redirects=True,
-            event_hooks={"response": [_refuse_redirect, _restate_error]},
+            event_hooks={"response": [_refuse_redirect, _restate]},
         )
 
     def forget(self) -> None:
@@ -296,21 +297,53 @@ async def _refuse_redirect(response: httpx2.Response) -> None:
         raise InfrastructureFault("redirect", message)
 
 
-async def _restate_error(response: httpx2.Response) -> None:
+async def _restate(response: httpx2.Response) -> None:
     """Gives a response of status 200 whose body is an error the status of that error, as routers
-    send them.
+    send them; and a chat completion the usage and the stop reason in OpenAI's form.
     """
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     try:
-        error = error_in(json.loads(await response.aread()))
+        body = json.loads(await response.aread())
+        error = error_in(body)
     except (ValueError, RecursionError):
         return
 
     if error is not None:
-        given = (error.get(key) for key in ("code", "status", "status_code"))
-        stated = (code for code in given if isinstance(code, int) and 400 <= code <= 599)
+        given = (str(error.get(key)) for key in ("code", "status", "status_code"))
+        stated = (int(code) for code in given if re.fullmatch("[45][0-9][0-9]", code))
         response.status_code = next(stated, 502)
+    elif isinstance(body, dict) and isinstance(body.get("choices"), list) and _in_form(body):
+        response._content = json.dumps(body).encode()  # noqa: SLF001 -- httpx has no other way
+
+
+def _in_form(body: JsonObject) -> bool:
+    """Restates a chat completion; False: there was nothing to change."""
+    changed = False
+    for choice in body["choices"]:
+        if isinstance(choice, dict) and choice.get("finish_reason") == "":
+            choice["finish_reason"] = None
+            changed = True
+
+    usage = usage_from(body.get("usage"))
+    if usage is None or None in (usage.input_tokens, usage.output_tokens):
+        return changed
+    given = body["usage"]
+    stated = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
+    }
+    for details, name, count in (
+        ("prompt_tokens_details", "cached_tokens", usage.cache_read_tokens),
+        ("prompt_tokens_details", "cache_write_tokens", usage.cache_write_tokens),
+        ("completion_tokens_details", "reasoning_tokens", usage.reasoning_tokens),
+    ):
+        if count:
+            stated[details] = {**(stated.get(details) or given.get(details) or {}), name: count}
+
+    body["usage"] = {**given, **stated}
+    return changed or body["usage"] != given
 
 
 def _beside(place: str, key: str) -> str:

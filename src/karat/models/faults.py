@@ -3,7 +3,7 @@
 kind                class            retriable
 rate_limit          infrastructure   yes         429, 529, "overloaded"; with the requested seconds,
                                                  and the pace of requests is lowered
-server_error        infrastructure   yes         5xx, 408
+server_error        infrastructure   yes         5xx, 408, 409, 425
 network             infrastructure   yes         no connection, or a broken one
 model_timeout       infrastructure   yes         no data in time
 bad_response        infrastructure   yes         an answer that violates the provider's protocol
@@ -74,7 +74,7 @@ def from_status(status: int, message: str, *, wait: float | None) -> Infrastruct
     """
     if status in (429, 529):
         return InfrastructureFault("rate_limit", message, retriable=True, retry_after=wait)
-    if status >= 500 or status == 408:
+    if status >= 500 or status in (408, 409, 425):
         return InfrastructureFault("server_error", message, retriable=True, retry_after=wait)
     kinds = {401: "unauthorized", 403: "unauthorized", 402: "quota", 404: "not_found"}
     return InfrastructureFault(kinds.get(status, "refused"), message)
@@ -95,17 +95,20 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
     from pydantic_ai import exceptions as raised
 
     words = _words(error)
+    reported = _provider_error(error)
+    wait = None
     if isinstance(error, raised.ModelHTTPError):
-        reported = _provider_error(error).get("message") or error.body
-        if isinstance(reported, str) and reported.strip():  # the provider's own sentence
-            line = " ".join(_TAG.sub(" ", reported).split())  # without the tags of a page
-            words = f"HTTP {error.status_code}: {line[:_SHOWN] or reported.strip()[:_SHOWN]}"
+        sentence = reported.get("message") or error.body
+        if isinstance(sentence, str) and sentence.strip():  # the provider's own
+            line = " ".join(_TAG.sub(" ", sentence).split())  # without the tags of a page
+            words = f"HTTP {error.status_code}: {line[:_SHOWN] or sentence.strip()[:_SHOWN]}"
 
-    wait = getattr(error, "retry_after", None)
-    if (
-        isinstance(error, raised.ContentFilterError)
-        or _provider_error(error).get("code") in _FILTER_CODES
-    ):
+        wait = retry_after(error.headers)
+
+    wait = getattr(error, "retry_after", None) if wait is None else wait
+    if wait is None:
+        wait = _retry_delay(reported)
+    if isinstance(error, raised.ContentFilterError) or _was_filtered(reported):
         return AgentFault("content_filter", words)
 
     match error:
@@ -123,7 +126,24 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
     return _without_status(error, words)
 
 
-_FILTER_CODES = ("content_filter", "content_policy_violation")
+# Of Azure, OpenAI, Alibaba, Volcengine and others
+_FILTERED = re.compile("content.?(filter|policy)|moderation|inspection|sensitive", re.IGNORECASE)
+
+
+def _was_filtered(reported: Mapping[str, Any]) -> bool:
+    about = reported.get("metadata")
+    flagged = isinstance(about, Mapping) and "flagged_input" in about  # OpenRouter's
+    return flagged or _FILTERED.search(str(reported.get("code"))) is not None
+
+
+def _retry_delay(reported: Mapping[str, Any]) -> float | None:
+    """The wait that Google's errors ask for, in seconds."""
+    details = reported.get("details")
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, Mapping) and isinstance(detail.get("retryDelay"), str):
+            return retry_after({"retry-after": detail["retryDelay"]})
+
+    return None
 
 
 def _provider_error(error: object) -> Mapping[str, Any]:
@@ -152,7 +172,7 @@ def error_in(body: object) -> Mapping[str, Any] | None:
         return _with_message(choice["error"]) if broken else None
     if any(body.get(key) for key in _ANSWER_KEYS):
         return None
-    for key in ("error", "errors", "detail"):
+    for key in ("error", "errors", "detail", "base_resp"):
         given = body.get(key)
         inner = next(iter(given), None) if isinstance(given, list) else given
         if isinstance(inner, str) and inner.strip():
@@ -169,7 +189,7 @@ _ANSWER_KEYS = ("choices", "output", "content", "candidates")
 
 def _with_message(error: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same, with a text as `message`, if one of the usual names has it."""
-    keys = ("message", "msg", "error", "detail", "error_description")
+    keys = ("message", "msg", "error", "detail", "error_description", "status_msg")
     text = next((error[key] for key in keys if isinstance(error.get(key), str)), None)
     place = error.get("loc")
     if text is not None and isinstance(place, list):  # FastAPI's

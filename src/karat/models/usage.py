@@ -69,8 +69,9 @@ _DETAILS = (
     "completion_tokens_details",
     "output_tokens_details",
     "output_token_details",
+    "tokens",  # Cohere's
 )
-"""Mappings inside that split the input or the output."""
+"""Mappings inside that split the input or the output, or hold them."""
 
 # Google's: tokens of tools' results, which its input leaves out
 _TOOL_INPUT = "tool_use_prompt_token_count"
@@ -87,6 +88,7 @@ _NOT_COUNTED = frozenset(
         "details",
         "cost",
         "is_byok",
+        "billed_units",
         "cost_details",
         "queue_time",
         "prompt_time",
@@ -148,6 +150,16 @@ def usage_from(reported: object) -> Usage | None:
     counts["output_tokens"] = _sum(
         counts["output_tokens"], whole(found.get("thoughts_token_count"))
     )
+    # xAI's and Gemini's chat completions leave the reasoning out of the output, not of the total
+    if "prompt_tokens" in found and "completion_tokens" in found:
+        known = _sum(counts["input_tokens"], counts["output_tokens"])
+        rest = (whole(found.get("total_tokens")) or 0) - (known or 0)
+        cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
+        if rest > 0 and rest == cached:  # so do gateways to Anthropic with its cached input
+            counts["input_tokens"] = _sum(counts["input_tokens"], rest)
+        elif rest > 0 and counts["reasoning_tokens"] in (None, 0, rest):
+            counts["output_tokens"] = _sum(counts["output_tokens"], rest)
+
     return Usage(**counts)
 
 
@@ -155,7 +167,7 @@ def counts_of(reported: object) -> JsonObject:
     """Every count by its name in snake case, with those of the details."""
     found: JsonObject = {}
     for name, value in _items(reported):
-        if name in _DETAILS:
+        if name in _DETAILS and whole(value) is None:
             found.update((inner, count) for inner, count in _items(value) if count is not None)
         elif value is not None:
             found[name] = value
@@ -213,7 +225,8 @@ def _items(reported: object) -> Iterator[tuple[str, Any]]:
 
         return
 
-    for name in (*(name for names in _COUNTS.values() for name in names), *_DETAILS, _TOOL_INPUT):
+    names = (name for names in _COUNTS.values() for name in names)
+    for name in (*names, *_DETAILS, _TOOL_INPUT, "total_tokens"):
         value = getattr(reported, name, None)
         if not callable(value):
             yield name, value

@@ -14,7 +14,6 @@ _CLOSES = re.compile(
     r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>\s{0,4}final\s{0,4}<\|message\|>",
     re.IGNORECASE,
 )
-_CHANNELS_END = re.compile(r"<\|channel\|>(.*)<\|(?:return|end)\|>\s*\Z", re.DOTALL)
 
 
 def spoken(text: str) -> str:
@@ -45,7 +44,8 @@ def parted(text: str) -> tuple[str, str, bool]:
     >>> parted("Yes. <think>Or no?</think>"), parted("Hm.</think>Yes."), parted("<think>Or")
     (('Yes. ', 'Or no?', False), ('Yes.', 'Hm.', False), ('', 'Or', True))
     """
-    text = _CHANNELS_END.sub(r"<|channel|>\1", text)
+    if "<|channel|>" in text:
+        text = text.rstrip().removesuffix("<|return|>").removesuffix("<|end|>")
     answers: list[str] = []
     thoughts: list[str] = []
     at, thinks = 0, False  # a closing mark without an opening one also ends thoughts

@@ -367,7 +367,7 @@ RESULTS: dict[str, tuple[object, Reply]] = {
         Reply(text="Paris"),
     ),
     "a state with a message as its answer": ({"answer": AI("Paris", {})}, Reply(text="Paris")),
-    "a named tuple": (Named("Paris", 0.9), Reply(text="Paris")),
+    "a named tuple": (Named("Paris", 0.9), Reply(text="Paris", answer="Paris")),
     "a member of an enumeration": (Capital.FRANCE, Reply(text="Paris")),
     "a dataclass with an answer": (Answer("Paris", 0.9), Reply(text="Paris")),
     "a model with one field": (Final(final="Paris"), Reply(text="Paris")),

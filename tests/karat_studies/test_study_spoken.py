@@ -203,6 +203,7 @@ def test_words_around_an_answer_do_not_hide_it(fields: dict[str, Answered], text
         "[THINK]choice: B[/THINK]\nchoice: A",
         "◁think▷choice: B◁/think▷choice: A",
         "<|channel|>analysis choice: B<|channel|>final<|message|>choice: A",
+        "<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>choice: A<|return|>",
     ],
 )
 def test_thoughts_in_other_marks_are_no_answer(text: str) -> None:

@@ -80,6 +80,7 @@ WAYS = {
     "in base64": lambda secret: base64.b64encode(f"user:{secret}".encode()).decode(),
     "hexadecimal": lambda secret: secret.encode().hex(),
     "percent": lambda secret: quote(secret, safe=""),
+    "bytes": lambda secret: repr(secret.encode()),
     "JSON in JSON": lambda secret: json.dumps({"text": json.dumps({"key": secret})}),
     "in an error": lambda secret: f"ValueError('bad value: {secret!r}')",
     "in a stream": lambda secret: f"debug: {secret}\x1b[0m\r\nnext",
@@ -115,6 +116,23 @@ def test_no_six_characters_of_a_secret_are_left(redact, kind, way):
     assert f"${{{NAMES[kind]}}}" in masked
     assert masked.startswith("The value: ")
     assert masked.endswith("(that was it)")
+
+
+FORMS = ["%{:02X}", "\\x{:02x}", "{:02X} ", "{:02x}:", "0x{:02x}, ", "\\{:03o}", "\\u{:04x}", "&#{};", "&#x{:X};"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["API_KEY", "SYMBOLS", "EC_KEY"])
+def test_a_secret_as_one_number_a_character_is_masked(redact, kind, form):
+    dump = "".join(map(form.format, SECRETS[kind].encode()))
+    masked = redact(f"a dump: {dump} (that was it)")
+    assert not {dump[at : at + 18] for at in range(len(dump) - 18) if dump[at : at + 18] in masked}
+    assert masked.startswith("a dump: ${S")
+
+
+def test_dumps_of_other_bytes_are_left_alone(redact):
+    text = " ".join(form.format(byte).strip() for form in FORMS for byte in b"Hello, world: 0123456789")
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize("kind", ["EC_KEY", "PASS_PHRASE", "STAPLE"])

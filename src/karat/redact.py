@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ _PERCENT = re.compile("%[0-9A-F]{2}")
 _BREAKS = re.compile(r"(?:[\r\n]|\\[nr])*")
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN_WORDS = re.compile(
-    r"""[a-z][a-z0-9+.-]*:// | %[0-9a-f]{2} | \\+u[0-9a-f]{4} | \\+[nrt] | &\#?\w+;
-    | [\s\-_./:,;'"()?&=@+\\]""",
+    r"""[a-z][a-z0-9+.-]*:// | %(?:25)*[0-9a-f]{2} | \\+(?:u[0-9a-f]{4}|x[0-9a-f]{2}) | \\+[nrt]
+    | &\#?\w+; | [\s\-_./:,;'"()?&=@+\\]""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ORDINARY_WORD = re.compile(
@@ -56,9 +57,10 @@ class Redactor:
     """Replaces secret values and their pieces in text, in each spelling that text can carry them
     in.
 
-    Raw, escaped for JSON (with and without ASCII escapes), percent-encoded, hexadecimal, and base64
-    at each of the three byte offsets, so that a value inside a longer base64 text ("user:password")
-    is found too. Takes time in proportion to the text, whatever the number of secrets.
+    Raw, escaped for JSON (with and without ASCII escapes), percent-encoded, hexadecimal, as one
+    number a character, and base64 at each of the three byte offsets, so that a value inside a
+    longer base64 text ("user:password") is found too. Takes time in proportion to the text,
+    whatever the number of secrets.
 
     >>> redact = Redactor({"RAG_KEY": "s3cr3t-v4lu3-0f-rag"})
     >>> redact("Authorization: Bearer s3cr3t-v4lu3-0f-rag; it ends with ...V4LU3-0F-RAG")
@@ -101,7 +103,7 @@ class Redactor:
                 phrase = frozenset(_lower(word) for word in words if word.isalpha())
                 self._phrases[name] |= phrase
 
-            for whole in _spellings(value) | _encodings(value):
+            for whole in _spellings(value) | _encodings(value) | _numbered(value):
                 self._wholes.setdefault(_lower(whole), name)
             for gram, least in _grams(value).items():
                 self._grams[gram] = min((least, name), self._grams.get(gram, (least, name)))
@@ -222,6 +224,7 @@ def _grams(value: str) -> dict[str, int]:
     least = _PIECE if len(value) <= _LONG else _LONG_PIECE
     forms = [(form, _LONG_PIECE, _odd(form)) for form in _spellings(value)]
     forms += [(form, _LONG_PIECE, "x" * len(form)) for form in _encodings(value)]
+    forms += [(form, _ORDINARY, "x" * len(form)) for form in _numbered(value)]
     if len(value) >= SHORTEST_SECRET:
         forms += [(value, least, _odd(value))]
     # the last one of a key
@@ -271,10 +274,14 @@ def _spellings(value: str) -> set[str]:
         value,
         value.strip(),
         repr(value)[1:-1],
+        repr(value.encode("utf-8", "surrogatepass"))[2:-1],
+        normalize("NFC", value),
+        normalize("NFD", value),  # as macOS names files
         html.escape(value),
         json.dumps(value)[1:-1].replace("/", "\\/"),
         *percent,
         *(_PERCENT.sub(lambda match: match[0].lower(), form) for form in percent),
+        *(quote(form, safe="") for form in percent),
     }
     for _ in range(_JSON_DEPTH):
         forms |= {
@@ -303,6 +310,17 @@ def _encodings(value: str) -> set[str]:
                 forms.add(text)
 
     return {form for form in forms if len(form) >= SHORTEST_SECRET}
+
+
+_OF_BYTES = ("%{:02x}", "\\x{:02x}", "{:02x} ", "{:02x}:", "0x{:02x} ", "0x{:02x}, ", "\\{:03o}")
+_OF_CHARACTERS = ("\\u{:04x}", "&#{};", "&#x{:x};")
+
+
+def _numbered(value: str) -> set[str]:
+    """Every byte or character as a number, as dumps and escapes of whole texts write them."""
+    raw = value.encode("utf-8", "surrogatepass")
+    forms = {"".join(map(form.format, raw)) for form in _OF_BYTES}
+    return forms | {"".join(map(form.format, map(ord, value))) for form in _OF_CHARACTERS}
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

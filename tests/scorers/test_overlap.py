@@ -355,6 +355,11 @@ def test_no_text_makes_it_slow(text):
         ("at 09:30", "at 9:30", True),
         ("on 2026-05-03", "on 2026-5-3", True),
         ("py3.10", "py3.1", False),
+        ("A-0012", "A-12", False),
+        ("CVE-2021-0044", "CVE-2021-44", False),
+        ("B-07", "B-7", False),
+        ("2.10 m", "2.1 m", True),
+        ("3.10 million", "3.1 million", True),
     ],
 )
 def test_versions_codes_and_leading_zeros_are_texts(golden, text, same):

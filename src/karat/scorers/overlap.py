@@ -226,7 +226,8 @@ def _tokens(text: str) -> list[str]:
         # %).
         token, before, after = match[0], text[: match.start()].rstrip(), text[match.end() :]
         if token[0] == "0" and token[1:].isdecimal() and token.strip("0"):
-            is_code = not before.endswith(_DATE_OR_TIME) and not after.startswith(_DATE_OR_TIME)
+            in_date = _DATE_BEFORE.search(before[-2:]) or _DATE_AFTER.match(after)
+            is_code = len(token) > 2 or in_date is None
         elif _TRAILING_ZERO.fullmatch(token):
             is_code = not before.endswith(_MONEY_BEFORE) and _AMOUNT_AFTER.match(after) is None
         else:
@@ -244,10 +245,13 @@ def _tokens(text: str) -> list[str]:
     )
 
 
-_DATE_OR_TIME = ("/", "-", ":")
+_DATE_BEFORE = re.compile(r"\d[/:-]\Z")
+_DATE_AFTER = re.compile(r"[/:-]\d")
 _MONEY_BEFORE = ("$", "€", "£", "¥")
 _AMOUNT_AFTER = re.compile(
-    r"\s?(?:[%$€£¥]|percent|dollar|euro|pound|cent|usd|eur|gbp)", re.IGNORECASE
+    r"\s?(?:[%$€£¥°]|percent|dollar|euro|pound|cent|usd|eur|gbp|[mb]illion|met(?:er|re)|mile"
+    r"|second|minute|hour|day|week|month|year|(?:[kcm]?[mgl]|ms|[kmgt]b|[kmg]?(?:w|hz))\b)",
+    re.IGNORECASE,
 )
 _TRAILING_ZERO = re.compile(r"[1-9]\d?\.[1-9]0")
 

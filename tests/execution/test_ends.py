@@ -184,6 +184,31 @@ def test_a_blocked_event_loop_is_named_and_ended_by_the_second_signal(
     assert [answer.text for answer in run.events_of(Answer)] == ["q0"], "what was answered is on disk"
 
 
+CLEANING_UP = """
+import asyncio, time
+async def query(question):
+    open("asked", "w").close()
+    try:
+        await asyncio.sleep(600)
+    finally:
+        time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_an_agent_that_blocks_while_it_is_cancelled_is_ended(experiment: Write, tmp_path: Path) -> None:
+    file = experiment(CLEANING_UP, questions=1, conditions={"a": {}}, execution={"num_repetitions": 1})
+    command = [sys.executable, "-m", "karat", "run", str(file), "--results", str(tmp_path / "results")]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until((tmp_path / "asked").exists)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert "stopped while the event loop was blocked" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert run_of(file).status() == "interrupted"
+
+
 HOLDING = """
 import re, time
 

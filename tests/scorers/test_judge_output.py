@@ -79,6 +79,8 @@ DRAFT = json.dumps(output(completeness={"reasoning": "a draft", "score": 1}))
         pytest.param(f"Perhaps {DRAFT}\n</think>\n{TEXT}", id="thoughts before it, without an opening tag"),
         pytest.param(json.dumps(output(completeness={"reasoning": "says </think>", "score": 4})), id="a tag in it"),
         pytest.param(TEXT.replace('": "', '": "one\ntwo\t'), id="raw control characters in its texts"),
+        pytest.param(TEXT.replace('": "', r'": "C:\dir \_ \(x\) \usepackage \\ok '), id="backslashes in its texts"),
+        pytest.param(TEXT.replace("}", ",\n}"), id="commas after the last items"),
         pytest.param(json.dumps(output(completeness={"reasoning": 'says {"score": 1} }', "score": 4})), id="in it"),
     ],
 )  # fmt: skip

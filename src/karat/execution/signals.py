@@ -172,12 +172,13 @@ class SignalHandler:
             if self._received:
                 self._last_resort.beat(self._received)
             silent = monotonic() - self._alive_at
-            unheard = (
-                self._received > self._noted and monotonic() - self._received_at > _PATIENCE_SECONDS
-            )
+            patient = monotonic() - self._received_at > _PATIENCE_SECONDS
+            unheard = self._received > self._noted and patient
+            # an agent that is cancelled may hold the loop, as `with ThreadPoolExecutor()` does
+            holds_up = silent > _PATIENCE_SECONDS and patient
             if self._over.is_set():
                 return
-            if unheard and self._received > 1:
+            if (unheard or holds_up) and self._received > 1:
                 if self.journal is None:
                     again = ""
                 else:
@@ -187,7 +188,7 @@ class SignalHandler:
                     "stopped while the event loop was blocked; what was answered is in the "
                     f"journal{again}"
                 )
-                if self.journal is not None:
+                if self.journal is not None and not self.ended:
                     end = End(
                         at=now(), reason="interrupted", seconds=round(self._status.seconds, 3)
                     )

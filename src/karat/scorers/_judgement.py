@@ -95,13 +95,19 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
         end = _closing(text, start)
         if not end:
             break
-        try:
-            value = json.loads(
-                text[start:end], object_pairs_hook=_once, parse_constant=_refused, strict=False
-            )
-        except (ValueError, RecursionError):
-            continue
+        # models write LaTeX and paths into their texts, and commas after the last item
+        written = text[start:end]
+        for form in (written, _ODD_COMMA.sub("", _ODD_ESCAPE.sub(r"\\\g<0>", written))):
+            try:
+                value = json.loads(
+                    form, object_pairs_hook=_once, parse_constant=_refused, strict=False
+                )
+                break
+            except (ValueError, RecursionError):
+                value = None
 
+        if value is None:
+            continue
         if names & set(value) and value not in candidates:
             candidates.append(value)
 
@@ -117,6 +123,10 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
         )
 
     return candidates[0]
+
+
+_ODD_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?![\"\\/bfnrt]|u[0-9a-fA-F]{4})")
+_ODD_COMMA = re.compile(r",(?=\s{0,80}[}\]])")
 
 
 def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:

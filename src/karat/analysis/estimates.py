@@ -327,16 +327,21 @@ def differences(
 ) -> list[Difference]:
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
+    The best condition is chosen by the same answers, which favours it. So the p-values of its
+    comparisons, except that with the baseline, are first multiplied by (conditions - 1)/2: of all
+    pairs that might have been chosen, as many as those shown count (weighted Bonferroni).
+
     `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and
     with the best on the metric; with `every` every pair. The baseline is always first in a pair,
     otherwise the order is the file's. `stopping`: the looks at comparisons that were examined
     before the end.
     """
     raw: list[tuple[Grid, str, str, Compared]] = []
+    first = conditions[baseline]
+    chosen_from = max(1.0, (len(conditions) - 1) / 2)
     for grid, sides in zip(grids, units, strict=True):
         if grid.info.compared is False:
             continue
-        first = conditions[baseline]
         # The condition with the best mean (the first, if tied); None if no direction is better
         means = {name: float(side.plain_mean) for name, side in sides.items() if side.there.any()}
         direction = next(iter(sides.values())).metric.direction
@@ -352,10 +357,12 @@ def differences(
                 raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
 
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
-    tested = [
+    times = [1.0 if every or first in (a, b) else chosen_from for _, a, b, _ in raw]
+    chances = [
         math.nan if not grid.is_tested else tested_p(found) if look is None else look.p
         for (grid, _, _, found), look in zip(raw, looks, strict=True)
     ]
+    tested = np.minimum(np.multiply(times, chances), 1.0).tolist()
     if raw:
         adjusted = adjust(tested).tolist()
     else:
@@ -363,7 +370,8 @@ def differences(
 
     shown = []
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
-        effect = difference((a, b), found, p, holds=holds(found, tested, at))
+        still = holds(found, tested, at, factor=times[at])
+        effect = difference((a, b), found, p, holds=still)
         shown.append((grid, adjusted_by(look, effect, stopping)))
 
     return [
@@ -379,17 +387,25 @@ def tested_p(found: Compared) -> float:
     return found.test.p
 
 
-def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = ALPHA) -> bool:
+def holds(
+    found: Compared,
+    tested: Sequence[float],
+    at: int,
+    *,
+    alpha: float = ALPHA,
+    factor: float = 1.0,
+) -> bool:
     """Whether the side that is ahead would still win with its own losses at the worst value.
 
-    `tested`: the p-values that are adjusted together; that of this comparison is at `at`.
+    `tested`: the p-values that are adjusted together; that of this comparison is at `at`, times
+    `factor`.
     """
     worst = found.worst
     # not ahead; adjusting again would take as long as all comparisons
     if worst is None or not tested[at] <= alpha:
         return True
     others = [*tested]
-    others[at] = worst.p
+    others[at] = float(np.minimum(factor * worst.p, 1.0))
     return worst.value * found.test.value > 0 and float(adjust(others)[at]) <= alpha
 
 

@@ -38,8 +38,11 @@ def lossy(folder: Path, *, metric: Metric = RIGHT, cls: str = "agent", every: in
             for condition in ("a", "b"):
                 if condition == "b" and not right and bad_ones % every == 0:
                     stage = "score" if cls == "judge" else "agent"
-                    if cls == "judge":
+                    if cls in ("judge", "no number"):
                         script.answer(row, condition, repetition)
+                    if cls == "no number":
+                        script.score(row, condition, repetition, value=None, scorer=scorer)
+                        continue
                     script.failure(row, condition, repetition, cls=cls, stage=stage)
                     continue
                 script.answer(row, condition, repetition)
@@ -48,7 +51,7 @@ def lossy(folder: Path, *, metric: Metric = RIGHT, cls: str = "agent", every: in
     return summarize(script.end())
 
 
-@pytest.mark.parametrize("cls", ["agent", "limit", "infrastructure", "judge"])
+@pytest.mark.parametrize("cls", ["agent", "limit", "infrastructure", "judge", "no number"])
 @pytest.mark.parametrize("metric", [RIGHT, COST, FREE], ids=lambda metric: metric.name)
 def test_a_lost_answer_never_makes_a_winner(tmp_path: Path, metric: Metric, cls: str) -> None:
     summary = lossy(tmp_path / "run", metric=metric, cls=cls, every=1)
@@ -82,6 +85,45 @@ def test_few_infrastructure_losses_are_taken_as_random_and_losses_of_the_agent_a
                 script.score(row, condition, value=bool(rows[row][0]), scorer=scorer)
         [pair] = summarize(script.end()).differences
         assert (pair.winner == "b") is wins, (cls, lost)
+
+
+def test_what_a_metric_measures_under_neither_condition_is_no_loss(tmp_path: Path) -> None:
+    """On ten questions neither has a number, and b lacks one of 90 others, by chance."""
+    scorer = msgspec.structs.replace(journals.JUDGE, metrics=(RIGHT,))
+    script = journals.Script(tmp_path / "run", samples=40, conditions=("a", "b"), repetitions=3, scorers=(scorer,))
+    for row in range(40):
+        for repetition in range(3):
+            for condition in ("a", "b"):
+                script.answer(row, condition, repetition)
+                there = row < 30 and (condition, row, repetition) != ("b", 0, 0)
+                right = condition == "b" if row % 5 else condition == "a" or row == 0
+                script.score(row, condition, repetition, value=right if there else None, scorer=scorer)
+    [pair] = summarize(script.end()).differences
+    assert (pair.n_pairs, pair.winner) == (30, "b")
+
+
+@pytest.mark.needs_package("karat_imports")
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_what_files_do_not_hold_makes_no_winner(here: Path, karat, repeats: int) -> None:
+    """Rows of b that would be wrong are not in the file; repetitions that b never has are not missing."""
+    draw = random.Random(7)
+    rows = ["question,condition,repetition,score.ok"]
+    for row in range(60):
+        for repetition in range(3):
+            right = draw.random() < 0.5
+            rows.append(f"q{row},a,{repetition},{int(right)}")
+            if repetition < repeats and (right or draw.random() < 0.4):
+                rows.append(f"q{row},b,{repetition},{int(right)}")
+    (here / "t.csv").write_text("\n".join(rows))
+    assert karat("import", "csv", "t.csv").code == 0
+    [run] = (here / "results").iterdir()
+    summary = summarize(RunFolder.open(run))
+    [pair] = summary.differences
+    assert pair.p_adjusted is not None
+    assert pair.p_adjusted < 0.05
+    assert (pair.winner, pair.verdict) == (None, "b is ahead only among the answers it gave")
+    assert summary.accounts["b"].ledger.planned == 60 * repeats
+    assert not any("--retry-failed" in text for text in summary.warnings)
 
 
 def test_a_winner_that_wins_with_its_losses_at_the_worst_stays_one(tmp_path: Path) -> None:

@@ -83,14 +83,18 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
             result.end(condition, cell, by_code[code].cls, by_code[code])
 
     result.decided = index.not_needed()
-    if index.sparse:
-        for counts in result.counts:
-            counts["not_run"] = 0
-
-    for name in index.out:
-        counts = result.counts[index.conditions[name]]
-        counts["decided"] = counts["not_run"]
-        counts["not_run"] = 0
+    if result.decided is not None:
+        width = index.repetitions
+        step = len(index.conditions) * width
+        for name, column in index.conditions.items():
+            counts = result.counts[column]
+            spared = sum(
+                result.decided[place::step].count(1)
+                for place in range(column * width, (column + 1) * width)
+            )
+            counts["not_run"] -= spared
+            if name in index.out:
+                counts["decided"] = spared
 
     for cell, scorer in _unscored(index, shown).items():
         condition = cell // index.repetitions % len(index.conditions)

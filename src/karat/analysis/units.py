@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from karat.analysis.grids import Grid
 from karat.analysis.ledger import Outcome
 from karat.analysis.model import MetricInfo, SampleColumn, Summary, metric_of
+from karat.analysis.parts import kind_of
 from karat.clusters import codes_of
 from karat.index import RunIndex
 from karat.stats import (
@@ -299,6 +300,10 @@ def _at_worst(a: Units, b: Units, value: float, *, level: float) -> PairedDiffer
     if not value or math.isnan(value):
         return None
     b_leads = (value > 0) == (a.metric.direction != "lower")
+    if a.sums is None:  # what the other side lost is left out
+        kept = a.there if b_leads else b.there
+        a = a.only(kept)
+        b = b.only(kept)
     leader = b if b_leads else a
     if not leader.counted_losses.any():
         return None
@@ -474,7 +479,11 @@ def clusters_of(names: Sequence[str | None] | None) -> Ints | None:
 
 
 def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
-    """Class of a failure → the trials that it ended, samples × conditions × repetitions."""
+    """Class of a failure → the trials that it ended, samples × conditions × repetitions.
+
+    `judge` has the answers too: one that gets no number is a loss of whoever scores. What files of
+    results do not hold, although they do under another condition, is one of `infrastructure`.
+    """
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     cells: dict[str, list[int]] = {}
     for cell, cls in ended.classes.items():
@@ -486,6 +495,20 @@ def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
         flags = np.zeros(index.planned, dtype=bool)
         flags[places] = True
         losses[cls] = flags.reshape(shape)
+
+    nothing = np.zeros(shape, dtype=bool)
+    answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
+    if not kind_of(index.run.info.kind).by_turn:
+        scored = answered.copy()
+        scored.ravel()[list(ended.classes)] = False
+        losses["judge"] = losses.get("judge", nothing) | scored
+    if index.run.info.imported:
+        failed = np.frombuffer(index.failed, dtype=np.uint16).reshape(shape) > 0
+        held = answered | failed
+        absent = ~held & (held.any(axis=1, keepdims=True) | (shape[1] == 1))
+        if ended.decided is not None:  # of all conditions, those never planned
+            absent &= np.frombuffer(ended.decided, dtype=np.uint8).reshape(shape) == 0
+        losses["infrastructure"] = losses.get("infrastructure", nothing) | absent
 
     return losses
 

@@ -378,10 +378,10 @@ def _weak_verdicts(known: Known) -> Iterator[str]:
     """Leads that lost trials may explain; too few clusters or questions."""
     compared = known.compared()[2]
     if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
-        yield (
-            "a lead that lost trials may explain is not called a win: `karat run FILE --resume "
-            "RUN --retry-failed` asks the lost trials again"
-        )
+        again = "`karat run FILE --resume RUN --retry-failed` asks the lost trials again"
+        if known.run.info.imported:
+            again = "import files that hold them"
+        yield f"a lead that lost trials may explain is not called a win: {again}"
 
     without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
     few = []

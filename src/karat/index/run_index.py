@@ -452,19 +452,28 @@ class RunIndex:
     def not_needed(self) -> bytearray | None:
         """For each cell, whether it was not run because its comparison was decided, or never
         planned; None: none.
+
+        Files of results do not say how many repetitions were planned: those after the first that
+        no question of a condition has were not.
         """
-        columns = [self.conditions[name] for name in (self.conditions if self.sparse else self.out)]
-        if not columns:
+        whole = self.run.info.imported and "incomplete" not in self.run.info.source
+        if not (self.out or self.sparse or whole):
             return None
         cells = bytearray(self.planned)
-        width = self.repetitions
-        for row in range(len(self.samples)):
-            for column in columns:
-                start = (row * len(self.conditions) + column) * width
-                for cell in range(start, start + width):
-                    cells[cell] = not self.answered[cell] and not self.failed[cell]
+        step = len(self.conditions) * self.repetitions
+        spared = {self.conditions[name] for name in (self.conditions if self.sparse else self.out)}
+        for place in range(step):
+            answered = self.answered[place::step]
+            failed = self.failed[place::step]
+            repeats = whole and place % self.repetitions > 0
+            unused = repeats and not (any(answered) or any(failed))
+            if unused or place // self.repetitions in spared:
+                cells[place::step] = bytearray(
+                    not (answer or failure)
+                    for answer, failure in zip(answered, failed, strict=True)
+                )
 
-        return cells
+        return cells if any(cells) else None
 
     def tally(self, cell: int) -> Tally:
         if cell >= 0:

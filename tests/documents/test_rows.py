@@ -349,6 +349,32 @@ def test_a_file_may_be_compressed_or_in_utf_16(tmp_path):
     assert read_rows(tmp_path / "t.csv").notes == ["read as Windows-1252, since it is not UTF-8"]
 
 
+@pytest.mark.parametrize(
+    ("text", "encodings"),
+    [
+        ("法国的首都是哪里？,巴黎", ["GBK", "UTF-16"]),
+        ("法國的首都是哪裡？,巴黎", ["Big5"]),
+        ("フランスの首都はどこですか,パリです", ["Shift-JIS", "EUC-JP"]),
+        ("프랑스의 수도는 어디입니까?,파리", ["EUC-KR"]),
+        ("Какая столица Франции?,Париж", ["Windows-1251", "KOI8-R", "IBM 866"]),
+        ("Ποια είναι η πρωτεύουσα της Γαλλίας;,Το Παρίσι", ["Windows-1253"]),
+        ("מהי בירת צרפת?,פריז", ["Windows-1255"]),
+        ("ما هي عاصمة فرنسا؟,باريس", ["Windows-1256"]),
+        ("เมืองหลวงของไทยคืออะไร,กรุงเทพ", ["Windows-874"]),
+        ("« À Évry créée en été ? »,Zoë’s “naïve” élève", ["Windows-1252"]),
+        ("Informações sobre situações?,À noite não são", ["Windows-1252"]),
+    ],
+)
+def test_words_of_one_script_tell_the_encoding_of_a_table(tmp_path, text, encodings):
+    codecs = {"EUC-KR": "cp949", "Big5": "cp950", "Shift-JIS": "cp932", "IBM 866": "cp866", "Windows-874": "cp874"}
+    for name in encodings:
+        codec = codecs.get(name, name.lower())
+        (tmp_path / "t.csv").write_bytes(f"question,answer\n{text}\n".encode(codec))
+        rows = read_rows(tmp_path / "t.csv")
+        assert [*rows.rows] == [(2, dict(zip(("question", "answer"), text.split(",", 1), strict=True)))]
+        assert rows.notes[0].startswith(f"read as {name}")
+
+
 def test_what_unpacks_too_large_is_refused():
     assert unpacks_too_large(2**30, 2**30) is None
     assert unpacks_too_large(2**30 + 1, 2**30) == "unpacks to more than 1 GiB; split it, or use Parquet"

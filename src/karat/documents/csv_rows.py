@@ -6,7 +6,6 @@ import csv
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from io import BytesIO, TextIOWrapper
 from itertools import chain, compress, islice, pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from karat.documents.batches import FEW, Batch
 from karat.documents.columns import NO_NAME, NumberedRow
+from karat.documents.encodings import encoding_of
 from karat.documents.names import meanings
 from karat.documents.row_list import Rows, bad
 from karat.formats import plural, some_of
@@ -247,7 +247,9 @@ def read_csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         return
 
     notes = len(rows.notes)
-    encoding = _encoding(rows, data)
+    encoding, note = encoding_of(data)
+    if note is not None:
+        rows.notes.append(note)
     begin = BytesIO(data)
     lines = [begin.readline().decode(encoding) for _ in range(_MANY_LINES)]
     found = delimiter_of(lines[0])
@@ -586,19 +588,3 @@ def header_names(rows: Rows, cells: Iterable[str]) -> list[str]:
         header.append(name)
 
     return header
-
-
-def _encoding(rows: Rows, data: bytes) -> str:
-    """The encoding of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
-    try:
-        data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        with suppress(UnicodeDecodeError):
-            data.decode("cp1252")
-            rows.notes.append("read as Windows-1252, since it is not UTF-8")
-            return "cp1252"
-    else:
-        return "utf-8-sig"
-
-    rows.notes.append("read as Mac Roman, since it is neither UTF-8 nor Windows-1252")
-    return "mac_roman"

@@ -507,6 +507,34 @@ def test_rows_of_several_conditions_that_ask_the_same_are_one_sample(karat, here
     assert (clash.code, "1 id with several questions or golden answers" in clash.err) == (2, True)
 
 
+CHOSEN = [(["nine", "two", "seven"], 1, 1), (["four", "three", "six"], 1, 0), (["hook", "box", "floor"], 2, 2)]
+"""The choices of each question, the right one, and the answer: two of three are right."""
+
+
+@pytest.mark.parametrize("golden", ["letter", "text", "from 0", "from 1"])
+@pytest.mark.parametrize("answer", ["letter", "text"])
+def test_choices_are_right_by_letter_and_by_text_whichever_the_file_has(karat, here, golden, answer):
+    rows = []
+    for number, (choices, right, said) in enumerate(CHOSEN):
+        forms = {"letter": "ABC".__getitem__, "text": choices.__getitem__, "from 0": int, "from 1": lambda at: at + 1}
+        row = {"question": f"Which, {number}?", "choices": choices}
+        rows.append({**row, "answer": forms[golden](right), "prediction": forms[answer](said)})
+    if golden == "from 0":  # a row shows it
+        rows.append({**row, "question": "And?", "answer": 0, "prediction": forms[answer](1)})
+    (here / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = karat("score", "said.jsonl", "--scorer", "equals")
+    assert (done.code, f"answers: equals {200 / len(rows):.1f} %" in done.out) == (0, True)
+
+
+def test_the_number_of_a_choice_is_not_the_text_of_another(karat, here):
+    choices = ["1", "2", "3"]
+    rows = [
+        {"question": f"Number {right}?", "choices": choices, "answer": right, "prediction": "1"} for right in (0, 1, 2)
+    ]
+    (here / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "answers: equals 33.3 %" in karat("score", "said.jsonl", "--scorer", "equals").out
+
+
 def test_one_question_without_an_id_can_be_answered_under_two_conditions(karat, here):
     (here / "answers.csv").write_text("question,golden,answer,condition\nA?,b,b,old\nA?,b,c,new\n", encoding="utf-8")
     assert karat("score", "answers.csv", "--scorer", "equals").code == 0

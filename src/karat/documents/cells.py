@@ -507,6 +507,17 @@ def _chosen(given: Options, places: Sequence[int]) -> Golden:
     return Golden(label, tuple(accepted))
 
 
+def as_written(value: object, chosen: Golden, given: Options) -> Golden:
+    """The golden choice where the letters are not in the question: first what the row says, unless
+    it is the number of this choice and the text of another.
+    """
+    written = as_text(value) if not isinstance(value, list) else None
+    others = {*given.labels, *given.texts} - {*chosen.accepted}
+    if written is None or written in others:
+        return chosen
+    return Golden(written, (written, *chosen.accepted))
+
+
 def aliases_beside(golden: str, columns: Columns) -> str | None:
     """The column whose lists are further right answers beside a column of texts; None: none is."""
     if golden not in columns or columns[golden].lists or columns[golden].objects:

@@ -198,8 +198,9 @@ class RowReader:
             self._aliases = cells.aliases_beside(self._golden, self._columns)
         self._choices = self.reading.roles.get("choices", ())
         self._distractors = self.reading.roles.get("distractor", ())
-        if self._options.choices == "left_out":
-            self._choices = self._distractors = ()
+        self._asks_choices = self._options.choices != "left_out"
+        if not self._asks_choices:
+            self._distractors = ()  # their letters would be known to nobody
         self._mark = None
         if self._golden is not None and self._golden not in self._question:
             self._mark = self._mark_between(self._golden)
@@ -821,7 +822,7 @@ class RowReader:
                 read.append((number, None, wrong))
                 continue
 
-            if given is not None:
+            if given is not None and self._asks_choices:
                 question = cells.with_options(question, given)
             parts: list[object] = [question, golden]
             if detail:
@@ -872,6 +873,8 @@ class RowReader:
         try:
             if given is not None:
                 golden = cells.of_choice(value, given, base=self._base)
+                if golden is not None and not self._asks_choices:
+                    golden = cells.as_written(value, golden, given)
             if golden is None and len(self._parts) > 1 and value:
                 golden = cells.Golden(text_of(value), (text_of(value),))
             elif golden is None and path in self._question:
@@ -909,7 +912,9 @@ class RowReader:
         if sample is None:
             return None
         (turn,) = sample.turns
-        choices = self._choices or self._distractors
+        choices: Sequence[str] = ()
+        if self._asks_choices:
+            choices = self._choices or self._distractors
         parts = [Part(role="question", text=turn.question, columns=(*self._question, *choices))]
         if turn.golden is not None and self._golden is not None:
             others = [text for text in turn.detail.get("answers", ()) if text != turn.golden]

@@ -639,6 +639,13 @@ def parts_of(texts: Sequence[str]) -> str | None:
     return None
 
 
+def has_lists(value: object) -> bool:
+    """Whether a list has lists of several texts in it."""
+    if not isinstance(value, list):
+        return False
+    return any(isinstance(part, list) and len(part) > 1 for part in value)
+
+
 def holds_texts(value: object) -> bool:
     """Whether an object is a golden answer with its other spellings, such as `{value, aliases}`."""
     return isinstance(value, Mapping) and _unpacked(value, "") is not value

@@ -629,7 +629,7 @@ class RowReader:
                             f"`choices_from: 0` or `choices_from: 1` below `dataset`",
                         )
                     )
-        elif may_be_list and any(_has_lists(cell(row, golden)) for row in self._first):
+        elif may_be_list and any(cells.has_lists(cell(row, golden)) for row in self._first):
             self.faults.append(
                 Fault(
                     place="dataset.answer_key",
@@ -969,13 +969,6 @@ class RowReader:
             unused=tuple(dict.fromkeys(unused)),
             notes=tuple(self.rows.notes),
         )
-
-
-def _has_lists(value: object) -> bool:
-    """Whether a list has lists of several texts in it."""
-    if not isinstance(value, list):
-        return False
-    return any(isinstance(part, list) and len(part) > 1 for part in value)
 
 
 _SHOWN_ROLES = ("question", "golden", "choices", "distractor", "answer", "context", "id")

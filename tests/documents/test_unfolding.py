@@ -47,6 +47,18 @@ def test_a_row_for_each_metric_becomes_a_row_for_each_answer(rows_of):
     ]
 
 
+@pytest.mark.parametrize(
+    ("judge", "score"), [("rater", "rating"), ("judge_model", "score"), ("Annotator ID", "verdict")]
+)
+def test_a_row_for_each_judge_of_an_answer_becomes_a_row_for_each_answer(rows_of, judge, score):
+    judged = [(said, who) for who in ("ann", "bo") for said in ("a", "b")]
+    rows = [{"question": "A?", "answer": said, judge: who, score: 1, "judge_cost": len(who)} for said, who in judged]
+    both = {"ann": {"score": 1}, "bo": {"score": 1}}
+    assert rows_of(rows) == [{"question": "A?", "answer": said, "scores": both} for said in ("a", "b")]
+    once = [{"question": said, "answer": said, judge: who, score: 1} for said, who in judged[1:3]]
+    assert rows_of(once) == once  # each answer has one judge
+
+
 def test_each_entry_of_a_list_of_results_is_a_row(rows_of):
     runs = [{"model": "a", "answer": "x"}, {"model": "b", "answer": "y"}]
     assert rows_of([{"question": "A?", "results": runs}]) == [

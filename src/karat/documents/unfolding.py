@@ -44,6 +44,8 @@ _NAMES = (
     *("metric", "metric_name", "evaluator", "name", "key", "criterion", "dimension"),
     *("judge", "rater", "grader", "annotator", "reviewer"),
 )
+_RATERS = word_set("judge grader evaluator rater annotator reviewer scorer assessor coder")
+_OF_RATERS = _RATERS | word_set("id name model llm no number")
 _VALUES = ("score", "value", "rating", "passed", "success")
 _OF_ONE_METRIC = word_set(
     "threshold passed success reason explanation timestamp verdict detail details"
@@ -137,7 +139,7 @@ def unfolded(rows: Rows) -> Rows:
         note = f"each entry of {some_of(together)} is a row"
         return _changed(rows, _a_row_an_entry(rows.rows, together), note)
 
-    metric = _metric_column(first)
+    metric = _metric_column(first, rows)
     if metric is not None:
         note = f"each '{metric}' is a metric of the answer in its row"
         return _changed(rows, _a_row_for_all_metrics(rows.rows, metric), note)
@@ -660,22 +662,28 @@ def _a_row_a_setting(
 # --- a row for each metric --------------------------------------------------------------------
 
 
-def _metric_column(first: Sequence[Row]) -> str | None:
-    """The column that names the metric whose value is in the column `score`, or `value`."""
+def _metric_column(first: Sequence[Row], rows: Rows) -> str | None:
+    """The column that names the metric whose value is in the column `score`, or `value`, or the
+    judge who gave it, if most answers have several.
+    """
+    if not roles_of(*first[0]) & {"question", "id"} or _value_column(first[0]) is None:
+        return None
     for name in first[0]:
-        is_metric = "".join(words_of(name)) in _METRIC
-        if is_metric and all(isinstance(row.get(name), str) for row in first):
-            asks = bool(roles_of(*first[0]) & {"question", "id"})
-            if asks and _value_column(first[0]) is not None:
+        words = words_of(name)
+        texts = all(isinstance(row.get(name), str) for row in first)
+        if texts and "".join(words) in _METRIC:
+            return name
+        if {*words} & _RATERS and {*words} <= _OF_RATERS:
+            rated = [*islice(rows.rows, _MANY)]
+            if 2 * len([*_a_row_for_all_metrics(rated, name)]) <= len(rated):
                 return name
 
     return None
 
 
 def _value_column(row: Row) -> str | None:
-    return next(
-        (key for key in ("score", "value", "verdict") if score_in(row.get(key)) is not None), None
-    )
+    named = ("score", "value", "verdict", "rating", "grade")
+    return next((key for key in named if score_in(row.get(key)) is not None), None)
 
 
 def _a_row_for_all_metrics(
@@ -687,9 +695,9 @@ def _a_row_for_all_metrics(
         value = _value_column(row)
         others = {}
         for key, cell in row.items():
-            last = words_of(key)[-1:]
-            of_metric = key in (metric, value) or (last and last[0] in _OF_ONE_METRIC)
-            if not of_metric:
+            words = words_of(key)
+            of_metric = bool(_OF_ONE_METRIC & {*words[-1:]} or _RATERS & {*words})
+            if key not in (metric, value) and not of_metric:
                 others[key] = cell
 
         _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))

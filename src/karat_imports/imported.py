@@ -128,12 +128,10 @@ def import_results(
     for path in paths:
         matching = [path]
         if path.is_dir():
-            inside = []
+            matching = []
             for file in sorted(path.iterdir()):
-                if file.is_file():
-                    inside.append(file)
-
-            matching = [file for file in inside if _recognized(importer, file)]
+                if file.is_file() and _recognized(importer, file):
+                    matching.append(file)
 
         if not matching:
             message = f"holds no file of the format {format_name}"
@@ -145,10 +143,7 @@ def import_results(
     files = list({file.resolve(): file for file in found}.values())
     asked = {key: str(value) for key, value in checked.items()}
     if cluster is not None:
-        asked |= {"cluster": cluster}
-    else:
-        asked |= {}
-
+        asked["cluster"] = cluster
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
 
@@ -238,9 +233,7 @@ def cached_import(path: Path) -> RunFolder | None:
                     shutil.rmtree(old, ignore_errors=True)
 
     try:
-        runs = []
-        for imported in import_results(name, [path], results):
-            runs.append(imported.run)
+        runs = list(import_results(name, [path], results))
     except BadOption as error:
         raise BadRun(
             path,
@@ -254,7 +247,7 @@ def cached_import(path: Path) -> RunFolder | None:
         )
 
     os.utime(results)
-    return runs[0]
+    return runs[0].run
 
 
 def format_of(path: Path) -> str | None:
@@ -685,11 +678,9 @@ class _Writer:
             value = given
             if given is not None and not math.isfinite(given):
                 self._findings.changed("a score that is not a finite number is missing", place)
-                values[_name(metric)] = None
-            else:
-                values[_name(metric)] = value
-
-            self._values[trial.condition, score.scorer, metric].add(values[_name(metric)])
+                value = None
+            values[_name(metric)] = value
+            self._values[trial.condition, score.scorer, metric].add(value)
 
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
         if wrong is not None:

@@ -35,7 +35,7 @@ class CheckedServers(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[ServerReport, ...]
 
     def __str__(self) -> str:
-        return "\n".join(_shown(report) for report in self.servers)
+        return "\n".join(map(_shown, self.servers))
 
 
 def check_servers(

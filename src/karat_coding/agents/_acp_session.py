@@ -405,7 +405,8 @@ class TurnUpdates:
         # Every path that the call may name: agents call their inputs as they like
         paths: list[str] = []
         for part in ("locations", "content"):
-            paths += filter(None, (item.text("path") for item in report.list(part)))
+            for item in report.list(part):
+                paths.append(item.text("path") or "")
 
         paths += _paths_in(report.get("rawInput"), "")
         call.outside = next(filter(self._outside, paths), "")

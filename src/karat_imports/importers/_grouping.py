@@ -315,7 +315,7 @@ def choices(rows: Rows, lay: Callable[[Rows], Rows], path: Path) -> list[str]:
     found: dict[tuple[int, ...], tuple[Grouping, str]] = {}
     for by in (Grouping((ROW,)), *by_columns, *parted):
         chats = _chats(rows, by, lay, path)
-        complete = sum(has_both_sides(chat) for chat in chats)
+        complete = sum(map(has_both_sides, chats))
         if len(chats) > 1 and 2 * complete > len(chats):
             said = plural(len(chats), "conversation")
             if by.pause is not None:

@@ -582,11 +582,9 @@ def _parting_id(rows: Rows, chosen: _Chosen) -> dict[str, str]:
         if key in chosen:
             grouping.append(chosen[key])
 
-    if grouping:
-        found = parting(Table(rows.rows), grouping, used={*chosen.values()})
-    else:
-        found = []
-
+    if not grouping:
+        return {}
+    found = parting(Table(rows.rows), grouping, used={*chosen.values()})
     return dict(zip(["id"], found, strict=False))
 
 
@@ -664,11 +662,7 @@ def _systems_said(
     answered: bool,
 ) -> Iterator[str]:
     """Which columns are read as several systems, or repetitions, and as the scores of each."""
-    if "condition" not in table.columns:
-        part = "repetition"
-    else:
-        part = "condition"
-
+    part = "condition" if "condition" in table.columns else "repetition"
     if table.runs:
         part = "repetition of the system that its name begins with"
     if models:
@@ -682,12 +676,12 @@ def _systems_said(
         parted = "each system in the names of scores"
 
     yield f"{parted} is a {part}{named}: {listed([*systems])}"
-    for metric in dict.fromkeys(name for metrics in systems.values() for name in metrics):
-        own = []
-        for metrics in systems.values():
-            if metric in metrics:
-                own.append(metrics[metric])
+    columns: dict[str, list[str]] = {}
+    for metrics in systems.values():
+        for metric, column in metrics.items():
+            columns.setdefault(metric, []).append(column)
 
+    for metric, own in columns.items():
         yield f"score.{metric} of each: {listed(own)}"
 
 
@@ -711,11 +705,7 @@ def _roles(chosen: _Chosen, columns: Columns, systems: Sequence[str]) -> dict[Ro
     if choices := with_role(columns, "choices"):
         roles["choices"] = choices
     for target, column in chosen.items():
-        if not target.startswith("score."):
-            role = ROLES.get(target)
-        else:
-            role = "score"
-
+        role = "score" if target.startswith("score.") else ROLES.get(target)
         if role is not None:
             roles[role] = (*roles.get(role, ()), column)
 
@@ -733,12 +723,12 @@ def _of_systems(systems: Mapping[str, _Chosen], columns: Columns) -> Iterator[tu
 
 def _metrics(chosen: _Chosen) -> dict[str, str]:
     """Metric → its column."""
-    scores = []
-    for name in chosen:
+    metrics = {}
+    for name, column in chosen.items():
         if name.startswith("score."):
-            scores.append(name)
+            metrics[name.partition(".")[2]] = column
 
-    return {name.partition(".")[2]: chosen[name] for name in scores}
+    return metrics
 
 
 def _first_row(table: Iterable[NumberedRow], chosen: _Chosen) -> dict[str, str]:
@@ -761,17 +751,13 @@ def _check_verdicts(columns: Columns, words: Mapping[str, float | None]) -> None
     others alone would say that all is right, or all wrong. `columns`: by metric.
     """
     for name, column in columns.items():
-        unknown = set()
+        unknown = []
         for value in column.values - {*words}:
-            if score_in(value) is None and value.strip().casefold() not in MISSING:
-                unknown.add(value)
+            judges = score_in(value) is not None or value.strip().casefold() in MISSING
+            if not judges and not _NO_VERDICT & {*words_of(value)}:
+                unknown.append(value)
 
-        rest = []
-        for value in unknown:
-            if not _NO_VERDICT & {*words_of(value)}:
-                rest.append(value)
-
-        if rest and not column.numbers and len(column.values) <= MOST_WORDS:
+        if unknown and not column.numbers and len(column.values) <= MOST_WORDS:
             raise BadOption(
                 "--map",
                 f"'{column.path}' holds words of which not all have a value: say what they are "

@@ -227,12 +227,11 @@ class Inspect:
             ]
             described: dict[str, ImportedCondition] = {}
             for name, ((newest, *_), *_) in conditions.items():
-                steps = newest.plan.list("steps")
-                first = [step for step in steps if step.text("solver") == "system_message"][:1]
-                prompts = []
-                for step in first:
-                    prompts.append(step.at("params").text("template"))
-
+                prompts = [
+                    step.at("params").text("template")
+                    for step in newest.plan.list("steps")
+                    if step.text("solver") == "system_message"
+                ]
                 described[name] = ImportedCondition(
                     model=newest.model,
                     system_prompt=next(iter(prompts), None),
@@ -276,14 +275,12 @@ class _Log:
                 if archive is None:
                     self.header = msgspec.convert(document(path, "samples"), _Header)
                 else:
-                    names = []
-                    for name in ("header.json", "_journal/start.json"):
-                        if name in archive.names:
-                            names.append(name)
-
-                    if not names:
+                    name = "header.json"
+                    if name not in archive.names:
+                        name = "_journal/start.json"
+                    if name not in archive.names:
                         raise ValueError("it has neither header.json nor _journal/start.json")
-                    self.header = _decode(_HEADER, archive.read(names[0]))
+                    self.header = _decode(_HEADER, archive.read(name))
         except (ValueError, RecursionError) as error:
             raise bad_file(
                 path, f"is not a readable log of Inspect: {str(error).strip()}"
@@ -573,9 +570,7 @@ class _Trial:
                 "included"
             )
 
-        chat = []
-        if len(sample.chat) > 1:
-            chat = sample.chat
+        chat = sample.chat if len(sample.chat) > 1 else []
         detail: JsonObject = {
             "uuid": sample.uuid,
             "input": [
@@ -709,7 +704,7 @@ class _Trial:
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name = str(call.get("id"))
             arguments = call.get("arguments")
-            result = results.get(str(call.get("id")))
+            result = results.get(name)
             if name in before:
                 continue
             error = call.get("parse_error")
@@ -729,15 +724,14 @@ class _Trial:
     def _score(self, name: str, score: _Score) -> ImportedScore:
         value = score.value
         why = self._text(score.explanation)
+        values = {name: value}
         if isinstance(value, dict):
             values = {}
             for key, item in value.items():
                 values[self._log.metric(name, str(key))] = item
-        else:
-            if isinstance(value, list):
-                values = {f"{name}[{n}]": item for n, item in enumerate(value)}
-            else:
-                values = {name: value}
+
+        if isinstance(value, list):
+            values = {f"{name}[{n}]": item for n, item in enumerate(value)}
 
         return ImportedScore(
             scorer=name,

@@ -202,11 +202,12 @@ class Probe:
 
     async def tools(self) -> list[Json]:
         """The tools that have a name."""
-        return [
-            tool
-            for tool in (await self.listing("tools")).items
-            if isinstance(tool.get("name"), str)
-        ]
+        found = []
+        for tool in (await self.listing("tools")).items:
+            if isinstance(tool.get("name"), str):
+                found.append(tool)
+
+        return found
 
     async def fresh_tools(self, connection: Connection) -> Listing:
         """The tools, requested on another connection."""

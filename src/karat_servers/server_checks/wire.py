@@ -22,6 +22,7 @@ import msgspec
 
 import karat
 from karat.errors import InfrastructureFault
+from karat.foreign import Json
 from karat.mcp.faults import Evidence, Tail
 from karat.mcp.launch import CANNOT_START
 from karat.mcp.remote import is_loopback
@@ -249,17 +250,11 @@ class Connection:
 
     def _meant(self, given: object, number: object) -> object:
         """The request that a reply answers; records a wrongly spelt id."""
-        same = []
         for known in self._waiting:
-            if type(known) is type(given) and known == given:
-                same.append(known)
-
-        if same:
-            return same[0]
-        alike = [known for known in self._waiting if str(known) == str(given)]
-        if alike:
-            self.note("id", f"a reply has the id {given!r} where the request had {alike[0]!r}")
-            return alike[0]
+            if str(known) == str(given):
+                if type(known) is not type(given):
+                    self.note("id", f"a reply has the id {given!r} where the request had {known!r}")
+                return known
 
         if given is None:  # an error that names no request
             if number is not None:
@@ -286,13 +281,8 @@ def _reply(message: JsonObject, size: int) -> Reply:
             return Reply(kind="malformed", message="the result is not an object", size=size)
         return Reply(kind="result", result=result, size=size)
 
-    error = message["error"]
-    if isinstance(error, dict):
-        code = error.get("code")
-        text = error.get("message")
-    else:
-        code, text = (None, None)
-
+    error = Json(message["error"])
+    code, text = error.get("code"), error.get("message")
     if not isinstance(code, int) or not isinstance(text, str):
         return Reply(
             kind="malformed",

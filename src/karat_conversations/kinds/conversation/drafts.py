@@ -33,7 +33,7 @@ def wrong_with(table: object) -> str | None:
         if not all(isinstance(row, list) for row in table):
             return "must be a list of rows, [[cell, …], …], or an object of columns"
         cells = [cell for row in table for cell in row]
-        size = len(table) * max((len(row) for row in table), default=0)
+        size = len(table) * max(map(len, table), default=0)
     else:
         return (
             "must be an object of columns, {column: {row: value}}, or a list of rows, [[cell, …], "
@@ -68,7 +68,7 @@ def rendered(table: Table) -> str:
     rows = []
     for row in cells:
         rows.append([cell_text(cell) for cell in row])
-    wide = max((len(row) for row in rows), default=0)
+    wide = max(map(len, rows), default=0)
     if not wide:
         return ""
     first, *others = [[*row, *[""] * (wide - len(row))] for row in rows]

@@ -50,16 +50,14 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "turn_id", "example_id", "qid", "uid"),
     "turn": ("turn", "turn_idx", "turn_index", "turn_ind", "turn_number"),
     "answer": (
-        *(
-            "predicted_answer",
-            "actual_answer",
-            "model_answer",
-            "prediction",
-            "pred",
-            "response",
-            "output",
-            "answer",
-        ),
+        "predicted_answer",
+        "actual_answer",
+        "model_answer",
+        "prediction",
+        "pred",
+        "response",
+        "output",
+        "answer",
     ),
     "unit": ("predicted_unit", "predicted_scale", "unit", "units", "scale"),
     "program": (
@@ -182,8 +180,8 @@ class RecordedTurns:
         chosen = dict(named)
         for target, names in USUAL_NAMES.items():
             if target not in named:
-                found = usual(names, others)
-                chosen.update({target: found[0]} if found else {})
+                for name in usual(names, others)[:1]:
+                    chosen[target] = name
 
         _add_by_role(chosen, others, rows)
         # an empty name: ignore it
@@ -283,14 +281,12 @@ class RecordedTurns:
             value = execute(program, sample.detail.get("table"), history)
             history.append((program, None if isinstance(value, ExecutionError) else value))
 
-        if isinstance(value, ExecutionError):
-            answer = ""
-        elif isinstance(value, bool):
-            answer = "yes" if value else "no"
-        else:
-            if isinstance(value, str):
-                answer = value
-            else:
+        match value:
+            case ExecutionError():
+                answer = ""
+            case bool() | str():
+                answer = _text(value) or ""
+            case _:
                 answer = repr(float(value))
 
         return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
@@ -369,12 +365,8 @@ class RecordedTurns:
         notes["columns"] = " ".join(f"{target}={name}" for target, name in census.columns.items())
         notes.update({kind: str(count) for kind, count in census.counts.items()})
         if census.faults:
-            if census.hint:
-                hint = f"; {census.hint}"
-            else:
-                hint = ""
-
-            notes["faults"] = "the file of answers has faults: " + "; ".join(census.lines) + hint
+            said = "; ".join(filter(None, [*census.lines, census.hint]))
+            notes["faults"] = f"the file of answers has faults: {said}"
 
         return notes
 
@@ -783,11 +775,9 @@ def _unused(
     conditions: Sequence[str],
     repetitions: int,
 ) -> RecordedFault:
-    place, name, (_, turn, condition, repetition) = (
-        recorded.rows[key].place,
-        _place(key)[0],
-        key,
-    )
+    place = recorded.rows[key].place
+    name = _place(key)[0]
+    _, turn, condition, repetition = key
     if condition is not None and condition not in conditions:
         message = f"condition '{condition}' is not asked for"
         return RecordedFault(kind="unknown_condition", place=place, message=message)

@@ -468,9 +468,11 @@ def _proof(evidence: object) -> str:
     proof = Json(evidence)
     if not proof:
         return _written(evidence)
-    parts = [
-        f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
-        f"{_written(swap.get('golden'))}"
-        for swap in proof.list("substitutions")
-    ]
+    parts = []
+    for swap in proof.list("substitutions"):
+        parts.append(
+            f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
+            f"{_written(swap.get('golden'))}"
+        )
+
     return f"proved: {', '.join(parts)} gives {_written(proof.get('result'))}"

@@ -60,11 +60,7 @@ def rendered(table: Table) -> str:
     if isinstance(table, Mapping):
         labels = dict.fromkeys(label for column in table.values() for label in column)
         body = ([label, *(column.get(label) for column in table.values())] for label in labels)
-        if table:
-            cells = [["", *table], *body]
-        else:
-            cells = []
-
+        cells = [["", *table], *body] if table else []
     rows = []
     for row in cells:
         rows.append([cell_text(cell) for cell in row])
@@ -162,12 +158,8 @@ def joined_text(at: Value) -> str:
 
 def table_of(at: Value) -> Table | None:
     """A table of either form; None if there is none."""
-    if at.value is not None:
-        wrong = wrong_with(at.value)
-    else:
-        wrong = None
-
-    if wrong is None:
+    wrong = wrong_with(at.value)
+    if at.value is None or wrong is None:
         return at.value  # type: ignore[return-value]  # `wrong_with` has looked at it
     at.note(wrong)
     return None

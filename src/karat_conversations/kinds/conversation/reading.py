@@ -18,6 +18,7 @@ from karat.documents.rows import read_rows
 from karat.documents.validation import shown
 from karat.documents.values import Value
 from karat.errors import BadDataset, Fault, did_you_mean
+from karat.foreign import Json
 from karat.formats import some_of
 from karat.records import JsonObject
 from karat_conversations.kinds.conversation.drafts import (
@@ -267,35 +268,24 @@ def _printed(row: Row, count: int) -> list[str | None]:
 
     step_list = annotation.get("step_list")
     if not isinstance(step_list, list):
-        results: list[str | None] = []
-    else:
-        asked = [
-            isinstance(step, str) and step.lower().startswith("ask for number")
-            for step in step_list
-        ]
-        steps: list[str | None] = []
-        for key in ("qa", "qa_0", "qa_1"):
-            part = row.get(key)
-            listed_steps = None
-            if isinstance(part, dict):
-                listed_steps = part.get("steps")
-            for step in listed_steps if isinstance(listed_steps, list) else ():
-                result = None
-                if isinstance(step, dict):
-                    result = step.get("res")
-                steps.append(plain_text(result))
+        step_list = []
+    asked = [
+        isinstance(step, str) and step.lower().startswith("ask for number") for step in step_list
+    ]
+    steps: list[str | None] = []
+    for key in ("qa", "qa_0", "qa_1"):
+        for step in Json(row.get(key)).list("steps"):
+            steps.append(plain_text(step.get("res")))
 
-        if len(steps) != asked.count(False):
-            steps = [None] * asked.count(False)
-        left = iter(steps)
-        found = []
-        for step, is_asked in zip(step_list, asked, strict=True):
-            if is_asked:
-                found.append(step.split()[-1])
-            else:
-                found.append(next(left))
-
-        results = found
+    if len(steps) != asked.count(False):
+        steps = [None] * asked.count(False)
+    left = iter(steps)
+    results = []
+    for step, is_asked in zip(step_list, asked, strict=True):
+        if is_asked:
+            results.append(step.split()[-1])
+        else:
+            results.append(next(left))
 
     answers = []
     for answer in listed:
@@ -311,9 +301,8 @@ def _printed(row: Row, count: int) -> list[str | None]:
 
         answers.append(text)
 
-    last = row.get("qa_1", row.get("qa"))
-    if answers and answers[-1] is None and isinstance(last, dict):
-        answers[-1] = plain_text(last.get("answer"))
+    if answers and answers[-1] is None:
+        answers[-1] = plain_text(Json(row.get("qa_1", row.get("qa"))).get("answer"))
     return answers
 
 
@@ -461,11 +450,9 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
     for name, lines in groups.items():
         before = len(rows.faults)
         if name in broken:
-            draft = None
-        else:
-            draft = _draft(rows, lines)
-
-        if draft is not None and len(rows.faults) == before:
+            continue
+        draft = _draft(rows, lines)
+        if len(rows.faults) == before:
             drafts.append(draft)
 
     return drafts
@@ -485,16 +472,11 @@ def _index(record: Value, key: str | None) -> int | None:
 
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        if value is not None:
-            wrong = f"must be a whole number from 0, got {shown(value)}"
-        else:
-            wrong = "is missing"
-
-        record.at(key).note(wrong)
-        return None
-
-    return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    wrong = f"must be a whole number from 0, got {shown(value)}"
+    record.at(key).note("is missing" if value is None else wrong)
+    return None
 
 
 def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
@@ -595,12 +577,9 @@ def read_drafts(
             form, rows = "turns", turns
 
     if form is None:
-        faults = (
-            [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
-            if rows.count
-            else rows.sorted_faults()
-        )
-
+        faults = [*rows.sorted_faults()]
+        if rows.count:
+            faults.append(Fault(place="file", message=_NO_FORM))
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
 
     general: list[Fault] = []

@@ -86,21 +86,13 @@ def messages_under(
         return with_sides(said, agent, system_answers=True)
 
     found = []
-    pairs_of_texts = []
-    for part in listed:
-        if isinstance(part, list) and len(part) == 2:
-            pairs_of_texts.append(part)
-
-    asked_in_words = any(" " in str(asked).strip() for asked, _ in pairs_of_texts)
+    asked_in_words = any(
+        isinstance(part, list) and len(part) == 2 and " " in str(part[0]).strip() for part in listed
+    )
     for part in listed if whole else ():
-        if isinstance(part, list) and len(part) == 2:
-            texts = part
-        else:
-            texts = []
-
-        if texts and are_texts(texts) and asked_in_words:
+        if isinstance(part, list) and len(part) == 2 and are_texts(part) and asked_in_words:
             # What the user and the assistant say: words, and no names
-            asked, said = texts
+            asked, said = part
             turn = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
         else:
             turn = pair(part, ASKED, ANSWERED)

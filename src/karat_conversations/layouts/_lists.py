@@ -132,23 +132,19 @@ def _parallel(rows: Rows, columns: Columns) -> list[str]:
     for asked in with_role(listed, "question"):
         alike = []
         for path in listed:
-            sizes = []
+            if path == asked:
+                continue
             for row in first:
-                lists = []
-                for part in (row.get(asked), row.get(path)):
-                    if isinstance(part, list):
-                        lists.append(part)
-
-                sizes.append([len(part) for part in lists])
-
-            if all(len(both) < 2 or both[0] == both[1] for both in sizes):
+                mine, other = row.get(asked), row.get(path)
+                if isinstance(mine, list) and isinstance(other, list) and len(mine) != len(other):
+                    break
+            else:
                 alike.append(path)
 
-        roles = roles_of(*(path for path in alike if path != asked))
-        if roles & {*ANSWERED} and any(
+        if roles_of(*alike) & {*ANSWERED} and any(
             isinstance(row.get(asked), list) and len(row[asked]) > 1 for row in first
         ):
-            return [asked, *(path for path in alike if path != asked)]
+            return [asked, *alike]
 
         texts = []
         for row in first:

@@ -188,17 +188,12 @@ def _texts(inside: Columns) -> tuple[str, ...]:
         return tuple(named)
     for name in [*spoken]:
         values = inside[name].values
-        worded = []
+        with_words = 0
         for value in values:
-            if any(map(str.isalpha, value)):
-                worded.append(value)
+            if any(map(str.isalpha, value)) and (" " in value or not value.isascii()):
+                with_words += 1
 
-        with_words = []
-        for value in worded:
-            if " " in value or not value.isascii():
-                with_words.append(value)
-
-        if 2 * len(with_words) <= len(values):
+        if 2 * with_words <= len(values):
             spoken.remove(name)  # times, or ids
 
     longest = sorted(spoken, key=lambda name: -inside[name].mean_length)

@@ -279,11 +279,8 @@ def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Fo
         count = len(setting.answers)
         if -count <= argument.index < count:
             answer = setting.answers[argument.index]
-        else:
-            answer = None
-
-        if answer is not None:
-            return answer
+            if answer is not None:
+                return answer
 
     return Form(
         (
@@ -301,13 +298,11 @@ def _row(step: Step, setting: Setting) -> Form:
     row.
     """
     label = step.arguments[0].text
-    if setting.table is not None:
-        cells = row_numbers(setting.table, label)
-    else:
-        cells = None
-
-    if cells is None or isinstance(cells, ExecutionError):
+    if setting.table is None or isinstance(
+        cells := row_numbers(setting.table, label), ExecutionError
+    ):
         return Form((Rational(variable(repr((step.operation, label))), 1, 1),))
+
     if step.operation == "table_max":
         return Form((literal(max(cells), setting),))
     if step.operation == "table_min":

@@ -477,20 +477,16 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
     needed.
     """
     circuit = turn.circuit
-    if circuit is not None and turn.readings:
-        slots = circuit.run()
-    else:
-        slots = None
-
-    if circuit is None or slots is None or not circuit.computes:
+    if circuit is None or not turn.readings or not circuit.computes:
+        return None
+    slots = circuit.run()
+    if slots is None:
         return None
     steps = [*(slot for slot, _ in circuit.sources), *range(len(circuit.values), len(slots))]
     for at, slot in enumerate(steps):
-        if slot != circuit.root:
-            evidence = _is_slot(slots[slot], turn)
-        else:
-            evidence = None
-
+        if slot == circuit.root:
+            continue
+        evidence = _is_slot(slots[slot], turn)
         if evidence is not None:
             return {"step": at, **evidence}
 
@@ -502,11 +498,9 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
 
 
 def _is_slot(value: object, turn: TurnFacts) -> Found:
-    if type(value) is float:
-        reading = _gives(value, turn)
-    else:
-        reading = None
-
+    if type(value) is not float:
+        return None
+    reading = _gives(value, turn)
     if reading is None:
         return None
     return {"value": value, "reading": reading}
@@ -543,21 +537,17 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
     """
     circuit = turn.circuit
     golden = turn.golden_number
-    if circuit is not None and turn.readings:
-        slots = circuit.run()
-    else:
-        slots = None
-
-    if circuit is None or slots is None or golden is None:
+    if circuit is None or not turn.readings or golden is None:
+        return None
+    slots = circuit.run()
+    if slots is None:
         return None
     if not circuit.computes:
         document = turn.document
-        if document is not None:
-            place = document.cells.get(golden)
-        else:
-            place = None
-
-        if document is None or place is None:
+        if document is None:
+            return None
+        place = document.cells.get(golden)
+        if place is None:
             return None
         for base in (
             number

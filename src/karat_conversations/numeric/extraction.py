@@ -167,12 +167,9 @@ def extract(
 
     given = _from_json(text)
     if given.span is not None and _ANSWERS.search(text, *given.span):
-        in_words = given.answer is not None and parse_value(given.answer) is None
-        if given.answer is not None and in_words:
+        inner = None
+        if given.answer is not None and parse_value(given.answer) is None:
             inner = answer_in_prose(given.answer, question)
-        else:
-            inner = None
-
         if inner is None:
             return given
         return given._replace(answer=inner.answer, unit=given.unit or inner.unit)

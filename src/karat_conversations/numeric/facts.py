@@ -164,12 +164,10 @@ class TurnFacts:
 
         130 may have been rounded to tens, but here it is taken literally.
         """
-        if self.answer is not None:
-            digits = decimals(self.answer)
-        else:
-            digits = None
-
-        if digits is None or self.answer is None or self.answer.unit:
+        if self.answer is None:
+            return None
+        digits = decimals(self.answer)
+        if digits is None or self.answer.unit:
             return digits
         return max(0, digits)
 

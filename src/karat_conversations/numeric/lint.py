@@ -187,11 +187,9 @@ def _executed(
         )
         return
 
-    if turn.executed is not None:
-        stated = parse_value(turn.executed)
-    else:
-        stated = None
-
+    if turn.executed is None:
+        return
+    stated = parse_value(turn.executed)
     if stated is None:
         return
     if isinstance(value, float) and stated.boolean is None:
@@ -267,13 +265,13 @@ class _Page:
         exponent = number.normalize(_EXACT).as_tuple().exponent
         if not 0 < abs(number) < 1 or not isinstance(exponent, int):
             return None
-        places = range(-exponent, -exponent + 3)  # .450 became 450, and its float is .45
-        keys = []
-        for place in places:
+        for place in range(-exponent, -exponent + 3):  # .450 became 450, and its float is .45
             for sign in (1, -1):
-                keys.append((sign * number.scaleb(place)).normalize(_EXACT))
+                key = (sign * number.scaleb(place)).normalize(_EXACT)
+                if key in self.cells:
+                    return self.cells[key]
 
-        return next((self.cells[key] for key in keys if key in self.cells), None)
+        return None
 
 
 def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[Doubt]:

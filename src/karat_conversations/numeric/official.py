@@ -230,11 +230,16 @@ class _Run:
             return ExecutionError("unknown_row", f"no row is called {first[:40]!r}")
         else:
             if first not in self._numbers:
-                cells = [cell if isinstance(cell, str) else "" for cell in self._rows[first]]
-                plain = [cell.replace("$", "").strip().split("(")[0].strip() for cell in cells]
-                read = [official_number(cell) for cell in plain]
-                numbers = [number for number in read if number is not None]
-                self._numbers[first] = numbers if len(numbers) == len(read) else None
+                numbers = []
+                for cell in self._rows[first]:
+                    text = cell if isinstance(cell, str) else ""
+                    plain = text.replace("$", "").strip().split("(")[0].strip()
+                    number = official_number(plain)
+                    if number is not None:
+                        numbers.append(number)
+
+                whole = len(numbers) == len(self._rows[first])
+                self._numbers[first] = numbers if whole else None
             self._row = self._numbers[first]
 
         if self._row is None:

@@ -46,16 +46,11 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
         cells = table.get(column)
         if isinstance(cells, Mapping) and label in cells:
             matches = [cells[label]]
-        else:
-            matches = []
     elif table:
-        at = [place for place, head in enumerate(table[0]) if place > 0 and head == column]
-        rows = [row for row in table[1:] if row and row[0] == label]
-        matches = []
-        for row in rows:
-            for place in at:
-                if place < len(row):
-                    matches.append(row[place])
+        for row in table[1:]:
+            for head, cell in zip(table[0][1:], row[1:], strict=False):
+                if head == column and row[0] == label:
+                    matches.append(cell)
 
     if len(matches) != 1:
         return ExecutionError(

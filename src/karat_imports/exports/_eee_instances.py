@@ -26,23 +26,17 @@ def instances(
     """
     if trial.answer is None:
         return
-    scored = []
+    numbers = []
     for metric in summary.metrics:
         # The number that counts as right: the metric's threshold, else the best value of its
         # scale
-        if metric.direction == "none":
-            right_from: float | None = None
-        else:
-            best = metric.high if metric.direction == "higher" else metric.low
-            right_from = metric.threshold if metric.threshold is not None else best
+        line = metric.threshold
+        if line is None:
+            line = metric.high if metric.direction == "higher" else metric.low
+        value = trial.value(metric)
+        if metric.direction != "none" and value is not None and line is not None:
+            numbers.append((metric, value, line))
 
-        scored.append((metric, trial.value(metric), right_from))
-
-    numbers = [
-        (metric, value, line)
-        for metric, value, line in scored
-        if value is not None and line is not None
-    ]
     if not numbers:
         return
     instance = _instance(trial, trial.answer, evaluation, model)

@@ -153,12 +153,11 @@ def _details(
 
         reasonings: list[str] = []
         for trial in kept:
-            given = []
+            reasons: dict[str | None, None] = {}
             for score in trial.scores:
                 if score.scorer == metric.scorer:
-                    given.append(score)
+                    reasons[score.reasons.get(metric.name)] = None
 
-            reasons = dict.fromkeys(score.reasons.get(metric.name) for score in given)
             reasonings.append("\n\n".join(filter(None, reasons)))
 
         details[f"{metric.key}_reasonings"] = reasonings
@@ -197,10 +196,9 @@ def _run_detail(
     values: dict[str, float | None] = {}
     for metric in metrics:
         value = trial.value(metric)
+        values[metric.key] = value
         if value is not None and value == int(value):
             values[metric.key] = int(value)
-        else:
-            values[metric.key] = value
 
     return {
         "repetition_index": position,

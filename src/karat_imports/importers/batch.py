@@ -117,11 +117,10 @@ def _trials(
                 said = messages(body)
                 if body.text("role") is None and isinstance(body.get("choices"), list):
                     # of a completion
-                    plain = []
-                    for choice in body.list("choices"):
-                        plain.append(choice.text("text"))
-
-                    said = said or [Message(role="assistant", text=text) for text in plain]
+                    said = said or [
+                        Message(role="assistant", text=choice.text("text"))
+                        for choice in body.list("choices")
+                    ]
 
                 texts = [message.text for message in said if message.text]
                 if body.get("choices"):

@@ -485,11 +485,8 @@ def _model_inside(row: Json) -> str | None:
         inside = row.at(key)
         if is_aside(f"{key}.model"):
             model = inside.text(*with_role(inside, "model"))
-        else:
-            model = None
-
-        if model is not None:
-            return model
+            if model is not None:
+                return model
 
     return None
 

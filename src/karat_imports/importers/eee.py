@@ -167,9 +167,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         """`path`: the instances, or their aggregate. Raises BadDataset."""
-        instances = path
-        if path.suffix != ".jsonl":
-            instances = _other(path)
+        instances = path if path.suffix == ".jsonl" else _other(path)
         if not instances.is_file():
             raise bad_file(
                 path, f"has no instance-level results next to it (want {instances.name})"
@@ -200,11 +198,9 @@ class _File:
             # such as a filter: two may have one metric
             if stated.text("scorer") is None and task and part != name:
                 name = f"{part}.{name}"
-            if config.text("score_type") != "binary":
-                kind = stated.text("kind")
-            else:
+            kind = stated.text("kind")
+            if config.text("score_type") == "binary":
                 kind = "share"
-
             lower = None
             if config.flag("lower_is_better"):
                 lower = "lower"
@@ -279,16 +275,11 @@ class _File:
 
                 metadata = row.at("metadata")
                 asked = row.at("input")
-                reference = []
-                for text in _texts(asked.get("reference")):
-                    if text:
-                        reference.append(text)
-
                 repetition = metadata.text("karat.repetition") or ""
                 yield ImportedTrial(
                     sample=row.text("sample_id") or "",
                     question=asked.text("raw", "formatted") or row.text("sample_id") or "",
-                    golden="\n".join(reference) or None,
+                    golden="\n".join(filter(None, _texts(asked.get("reference")))) or None,
                     condition=_condition(row),
                     repetition=int(repetition)
                     if number == 0 and repetition.isdecimal() and len(repetition) < 7

@@ -224,11 +224,12 @@ def _trajectory(result: Path) -> Path | None:
 def _is_plain(path: Path, above: Path) -> bool:
     """Whether a file is there and not reached by a symbolic link below a folder."""
     below = path.relative_to(above).parts
-    steps = []
-    for depth in range(1, len(below) + 1):
-        steps.append(above.joinpath(*below[:depth]))
+    for part in below:
+        above = above / part
+        if above.is_symlink():
+            return False
 
-    return path.is_file() and not any(step.is_symlink() for step in steps)
+    return path.is_file()
 
 
 def _light(path: Path) -> _Trial:

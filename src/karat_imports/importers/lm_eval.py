@@ -112,13 +112,12 @@ class LmEval:
                 ]
             )
             named = dict(zip(names, files, strict=True))
-            directions = []
+            lower: dict[str, None] = {}
             for file in files:
-                directions.append(file.results.at("higher_is_better", task))
+                for name, better in file.results.at("higher_is_better", task).items():
+                    if better is False:
+                        lower[name] = None
 
-            lower = dict.fromkeys(
-                name for better in directions for name in better if better.flag(name) is False
-            )
             filters = {name for file in files for name in file.filters}
             version = files[0].results.text("lm_eval_version")
             yield ImportedRun(

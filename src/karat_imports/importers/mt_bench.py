@@ -96,15 +96,11 @@ def _trials(
 
         if not questions:
             findings.note("questions are named by their ids: pass question.jsonl, too")
-        answers = []
         for row in of_question:
             if isinstance(row.get("choices"), list):
-                answers.append(row)
-
-        for row in answers:
-            model = row.text("model_id") or "not named"
-            conditions.setdefault(model, ImportedCondition(model=model))
-            yield from _of_answer(row, asked, (id_, model), judged)
+                model = row.text("model_id") or "not named"
+                conditions.setdefault(model, ImportedCondition(model=model))
+                yield from _of_answer(row, asked, (id_, model), judged)
 
         if judged:
             findings.left_out("judgments of answers that are not in the files", place)

@@ -110,10 +110,7 @@ class _File:
         labels = list(dict.fromkeys(label for _, label in pairs))
         short = {}
         for place, label in enumerate(labels, start=1):
-            if len(label) <= 40:
-                short[label] = label
-            else:
-                short[label] = f"prompt {place}"
+            short[label] = label if len(label) <= 40 else f"prompt {place}"
 
         many = len(labels) > 1, len({provider for provider, _ in pairs}) > 1
         names = unique([prefix + _name(pair[0], short[pair[1]], *many) for pair in pairs])
@@ -134,20 +131,13 @@ class _File:
     @property
     def stated(self) -> Stated:
         """The number of results, as the statistics of the file have it."""
-        ended = []
-        for key in ("successes", "failures", "errors"):
-            ended.append(self.stats.count(key))
-
         known = []
-        for count in ended:
+        for key in ("successes", "failures", "errors"):
+            count = self.stats.count(key)
             if count is not None:
                 known.append(count)
 
-        if known:
-            trials = sum(known)
-        else:
-            trials = None
-
+        trials = sum(known) if known else None
         return Stated(file=self.path.name, conditions=self.conditions, trials=trials)
 
     def condition(self, row: Json) -> str:
@@ -266,11 +256,7 @@ class _Trials:
         else:
             seconds = row.number("latencyMs", low=0, times=0.001)
 
-        if failed:
-            scores = []
-        else:
-            scores = list(self._scores(file, row, parts, place))
-
+        scores = [] if failed else [*self._scores(file, row, parts, place)]
         # What an assertion compares the answer with, with variables filled in
         assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
         golden = None
@@ -315,9 +301,9 @@ class _Trials:
         scores: list[ImportedScore] = []
         for name, group in groups.items():
             assertions = [part.at("assertion") for part in group]
-            given = [part.number("weight") for part in assertions]
             weights = []
-            for weight in given:
+            for assertion in assertions:
+                weight = assertion.number("weight")
                 weights.append(1.0 if weight is None else max(weight, 0.0))
 
             if not sum(weights):

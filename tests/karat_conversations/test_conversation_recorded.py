@@ -179,6 +179,15 @@ CALL = [{"type": "text", "text": "Let me add 7."}, {"type": "tool_use", "name": 
             ],
             id="rows without turns, in another order, with thoughts",
         ),
+        pytest.param(
+            [
+                {"conversation_id": name, "role": who, "content": text}
+                for name, pairs in PAIRS.items()
+                for pair in pairs
+                for who, text in zip(("user", "assistant"), pair, strict=True)
+            ],
+            id="a message a row",
+        ),
         pytest.param([{"id": name, "predictions": said} for name, said in WHOLE.items()], id="lists of answers"),
     ],
 )
@@ -201,6 +210,15 @@ def test_an_unanswered_question_in_a_chat_moves_no_other_answer(tmp_path):
     ]
     found = held(tmp_path, [{"id": "a.pdf-1", "messages": messages}])
     assert answers(found)["a.pdf-1"] == ["", "100", "0.1"]
+
+
+def test_what_was_said_before_the_first_question_is_no_turn(tmp_path):
+    chat = [{"question": "the report: 7 pages", "answer": "Thanks."}]
+    chat += [{"question": asked, "answer": said} for asked, said in PAIRS["b.pdf"]]
+    found = held(tmp_path, [{"id": "b.pdf", "turns": chat}])
+    assert answers(found)["b.pdf"] == WHOLE["b.pdf"]
+    told = found.census(samples({"b.pdf": ASKED["b.pdf"]}), conditions=("answers",), repetitions=1)
+    assert [fault.message for fault in told.faults] == ["asks 'the report: 7 pages', as no other turn of 'b.pdf' does"]
 
 
 def test_the_history_that_a_row_sent_is_no_answer(tmp_path):

@@ -35,11 +35,13 @@ _NOTHING: Final = frozenset(
 )
 _ENDING: Final = re.compile(
     r"""(?:\banswer\b\W*(?:is\b)?|\bboxed\s?\{(?:\\text\{)?)\W*
-    (?:n/?a|none|null|unknown|nan|not\s\w+|unanswerable|undefined|tbd|insufficient\s\w+)\W*\Z""",
+    (?:n/?a|none|null|unknown|nan|not\s\w+|unanswerable|undefined|tbd|insufficient\s\w+)
+    \W*(?:</\w+>)?\W*\Z""",
     re.VERBOSE,
 )
 _BEGINNINGS: Final = ("n/a ", "n/a:", "n/a,", "n/a;", "n/a.", "n/a(", "n/a-")
 _LONGEST: Final = 1_000  # characters of a reason for not answering
+_WORD: Final = re.compile(r"\w")
 _SHORT: Final = 80  # characters of the last statement
 _NOT: Final = re.compile(r"(?<=[a-z])n?['\u2019]t\b")  # isn't, can't
 _ABSENT: Final = re.compile(
@@ -68,6 +70,6 @@ def abstains(text: str) -> bool:
     """
     folded = _NOT.sub(" not", fold(text[:_LONGEST].replace("_", " ")))
     words = folded.strip(" .!<>[]()\"'`*_")
-    named = words in _NOTHING or words.startswith(_BEGINNINGS)
+    named = not _WORD.search(folded) or words in _NOTHING or words.startswith(_BEGINNINGS)
     ending = fold(text[-_SHORT:].replace("_", " "))
     return named or (_ABSENT.search(folded) or _ENDING.search(ending)) is not None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from karat_conversations.numeric.abstention import abstains
+from karat_conversations.numeric.matches import close
 from karat_conversations.numeric.quantities import (
     COPULA,
     COPULA_REACH,
@@ -88,6 +89,10 @@ _CHOICE_BEHIND = re.compile(
     r"[\s\x1f]*$",
     re.IGNORECASE,
 )
+_ABOUT = re.compile(
+    r"[\s\x1f),.]*(?:approximately|approx\.?|about|roughly|rounded to|\u2248)[\s\x1f$]*",
+    re.IGNORECASE,
+)
 _OPERATOR_BEHIND = re.compile(r"[\s\x1f)]*[-+*/x\u00f7^][\s\x1f(]*[$(0-9]", re.IGNORECASE)
 _CORRECTED = re.compile(
     r"\b(?:wait|actually|correct(?:ion|ed|ing)|sorry|apolog\w+|mistake|re-?check\w*|instead"
@@ -116,7 +121,9 @@ _ABBREVIATION = (
     r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)"
     r"(?<!\bi\.e)(?<!\be\.g)(?<!\bca)(?<!\bMio)(?<!\bMrd)(?<!\bTsd)(?<!\bRs)"
 )
-_SENTENCE_END = re.compile(rf"[\s\x1f]*\n[\s\x1f]*|{_ABBREVIATION}[.!?][\"'\x1f)\]$]*(?=\s|\Z)")
+_SENTENCE_END = re.compile(
+    rf"[\s\x1f]*\n[\s\x1f]*|{_ABBREVIATION}(?!(?<=\.)\.\s[a-z])[.!?][\"'\x1f)\]$]*(?=\s|\Z)"
+)
 _GOES_ON = re.compile(
     r"""[\s\x1f]*(?:(?:this|that|it|these|so|therefore|thus|hence|note|please|let|hope|i\shope|thanks?|if\syou|feel\sfree
     |in\sother\swords|do\syou|would\syou|is\sthere)\b|```|$|\\\]|\]|[-=*_#\s]+$)""",
@@ -143,6 +150,13 @@ _COMPARES = re.compile(
     r"|including)\b|[(/]",
     re.IGNORECASE,
 )
+_MOVES = re.compile(
+    r"\b(?:(?:grew|fell|rose|dropped|declined|(?:in|de)creased)"
+    r"|(?:change|(?:in|de)crease|rise|growth|drop|decline|reduction|difference)[ ]of)"
+    r"[\s\x1f]+\Z",
+    re.IGNORECASE,
+)
+_END_OF_A_MOVE = re.compile(r"\b(from|to|between|and)[\s\x1f$]+\Z", re.IGNORECASE)
 _JOINS = re.compile(r"\b(?:and|or|but|while|whereas|respectively)\b|[;&]", re.IGNORECASE)
 _MONTH = re.compile(
     r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE
@@ -307,8 +321,10 @@ class _Reading:
         if _OPERATOR_BEHIND.match(self.prose, first.end):
             return None
         for other in others[:1]:
-            joined = _CHOICE_BEHIND.fullmatch(self.prose[first.end : other.start])
-            if joined and not _equal(first, other):
+            between = self.prose[first.end : other.start]
+            if _CHOICE_BEHIND.fullmatch(between) and not _equal(first, other):
+                return None
+            if _ABOUT.fullmatch(between) and not close(first.number, other.number):
                 return None
 
         return _answer(first)
@@ -394,7 +410,7 @@ class _Reading:
         # The number of the main clause: "the 3 notes total 750, up from 700".
         values = [quantity for quantity in candidates if self._is_value(quantity)]
         if not values:
-            return None
+            return self._moved(candidates)
         last = values[-1]
         for earlier in values[:-1]:
             between = self.prose[earlier.end : last.start]
@@ -413,6 +429,24 @@ class _Reading:
 
         return _answer(last)
 
+    def _moved(self, candidates: Sequence[Quantity]) -> ProseAnswer | None:
+        """The only change of a sentence that otherwise says from where to where."""
+        changes = []
+        ends = []
+        for quantity in candidates:
+            before = self.prose[max(0, quantity.start - COPULA_REACH) : quantity.start]
+            end = _END_OF_A_MOVE.search(before)
+            if _MOVES.search(before):
+                changes.append(quantity)
+            elif end is None:
+                return None
+            else:
+                ends.append(end[1].lower())
+
+        if ends[:1] == ["to"] or ends[:1] == ["and"]:
+            return None  # it may be where to
+        return _one_of(changes)
+
     def _after_equals(self, start: int, end: int) -> ProseAnswer | None:
         """What follows the last `=`, if it is one value."""
         at = 1 + max(self.prose.rfind(sign, start, end) for sign in "=\u2248")
@@ -421,7 +455,7 @@ class _Reading:
             if not quantity.part_of_word:
                 following.append(quantity)
 
-        if not following or self.prose[at : following[0].start].strip(" \x1f$({[\\~"):
+        if not following or self.prose[at : following[0].start].strip(" \x1f$({[\\~>"):
             return None
         return self._unless_another(following[0], following[1:])
 

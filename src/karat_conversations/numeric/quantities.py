@@ -98,9 +98,10 @@ _NUMBER = re.compile(
                       | [0-9]++ ) (?:\.[0-9]++)?
                     | \.[0-9]++ )
         (?P<exponent>e[-+]?[0-9]++)?
-        (?: {_GAP}(?:x|\\times|\*){_GAP}10\^\{{?(?P<power>-?[0-9]{{1,3}})\}}? )?
+        (?: {_GAP}(?:x|\\times|\*){_GAP}10\^(?P<brace>\{{)?(?P<power>-?[0-9]{{1,3}})(?(brace)\}}) )?
     )
     (?![.,:'/]?[0-9]|[ '][0-9]{{3}},[0-9]|[ ]?[{_VULGAR}]|[ -]?(?:{_OTHER_SCALE})\b)
+    (?:\.\.\.|\u2026)?
     (?: (?:(?:{_GAP}|-)(?P<times>thousand|lakh|million)s?(?={_GAP}{_SCALE}\b))?
         (?:{_GAP}|-)(?P<unit>{_UNIT})(?![\w]) | (?!\w) | (?=x(?!\w)) )""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
@@ -119,8 +120,7 @@ COPULA = re.compile(
         |(?:comes?|came)\sto|st(?:ands|ood)\sat|reach(?:es|ed)?|gives?|yields?|yielding|giving
         |mak(?:es|ing)|represents?|rounds?\sto
         |(?:increas|decreas|chang|declin|reduc)(?:ed?|es|ing)\sby
-        |(?:down|up)\sby|(?:grew|fell|rose|dropped|declined|(?:in|de)creased)(?:\sby)?
-        |(?:change|(?:in|de)crease|rise|growth|drop|decline|reduction|difference)\sof)
+        |(?:grew|fell|rose|dropped|(?:in|de)creased|declined)\s(?:by|to)|(?:down|up)\sby)
         | [:=~\u2248] )
     [\s\x1f"'`_]*+
     (?:(?:now|only|just|also|thus|therefore|then|approximately|about|roughly|around|nearly|almost|exactly|approx\.?
@@ -162,6 +162,9 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     start = before.start()
     end = match.end()
     unit = match["unit"]
+    money = before["outer"] or before["inner"]
+    if unit in ("b", "B") and not money and "." not in match[0]:
+        return None  # item 1b
     if before["open"]:
         after = _AFTER.match(prose, end)
     else:

@@ -125,6 +125,8 @@ UNITS = {word + plural: word for word in _SCALES for plural in ("", "s")} | {
 }
 WORDS = UNITS | {
     **dict.fromkeys(("per cent", "pct", "pct.", "pp", "pps", "p.p.", "ppt", "ppts"), "percent"),
+    **dict.fromkeys(("percentage-point", "percentage-points", "%-points"), "percent"),
+    **dict.fromkeys(("basis-point", "basis-points"), "basis points"),
     "tsd": "thousand",
     **dict.fromkeys(("mn", "mln", "mio"), "million"),
     **dict.fromkeys(("b", "bln", "mrd", "milliard", "milliards"), "billion"),

@@ -57,6 +57,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         "pred",
         "response",
         "output",
+        "final_answer",
         "answer",
     ),
     "unit": ("predicted_unit", "predicted_scale", "unit", "units", "scale"),
@@ -242,9 +243,8 @@ class RecordedTurns:
         self, sample: Sample, condition: str | None, repetition: int
     ) -> dict[int, int]:
         """Turn → the number of its row in a conversation whose rows were counted: of the row that
-        asks its question, perhaps after a document; in order if one asks something else.
+        asks its question, perhaps after a document; in order if too many ask something else.
         """
-        in_order = dict(enumerate(range(len(sample.turns))))
         asked = [_plain(turn.question) for turn in sample.turns]
         found: dict[int, int] = {}
         number = 0
@@ -254,11 +254,12 @@ class RecordedTurns:
             fits = fits or [turn for turn, question in enumerate(asked) if question in said]
             later = [turn for turn in fits if turn > max(found, default=-1)]
             turn = fits[0] if len(fits) == 1 else next(iter(later), -1)
-            if turn < 0 or turn in found:
-                return in_order
-            found[turn] = number
+            if turn >= 0:
+                found.setdefault(turn, number)
             number += 1
 
+        if number - len(found) > max(0, number - len(asked)):
+            return dict(enumerate(range(len(asked))))
         return found
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
@@ -800,9 +801,11 @@ def _unused(
         else:
             subject = f"'{key[0]}'"
 
-        return RecordedFault(
-            kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}"
-        )
+        message = f"{subject}: '{name}' has {has}"
+        question = recorded.rows[key].question
+        if question and turn is not None and turn < count:
+            message = f"asks {question!r:.60}, as no other turn of '{name}' does"
+        return RecordedFault(kind="unknown_turn", place=place, message=message)
 
     return RecordedFault(
         kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'"

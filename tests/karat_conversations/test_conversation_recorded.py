@@ -255,6 +255,11 @@ def test_the_programs_of_a_leaderboard_file_are_executed_for_the_answers(tmp_pat
     assert census(found).faults == ()
 
 
+def test_an_object_of_programs_is_executed_too(tmp_path):
+    rows = {"a.pdf-1_0": "table_max(sales, none)", "a.pdf-1_1": "add(60, 40)"}
+    assert answers(held(tmp_path, rows, "said.json"))["a.pdf-1"] == ["110.0", "100.0", ""]
+
+
 def test_a_plan_in_json_is_executed_too(tmp_path):
     plan = {
         "steps": [

@@ -16,7 +16,7 @@ from karat_conversations.numeric.quantities import (
     plain_prose,
     quantities,
 )
-from karat_conversations.numeric.values import UNITS, parse_value
+from karat_conversations.numeric.values import UNITS, currencies, parse_value
 
 
 class ProseAnswer(NamedTuple):
@@ -27,6 +27,7 @@ class ProseAnswer(NamedTuple):
     unit: str | None = None  # named apart from the number
 
 
+_WORD_REACH = 10  # characters of a currency's name beside a number
 _LONGEST = 50_000  # characters of a reply that are read: its end
 
 
@@ -54,7 +55,10 @@ def answer_in_prose(text: str, question: str = "") -> ProseAnswer | None:
         if answer is None:
             return None
         start, end = answer.span
-        return answer._replace(span=(start + skipped, end + skipped))
+        unit = answer.unit or _currency_beside(text, start, end)
+        if currencies(answer.answer):
+            unit = answer.unit
+        return answer._replace(span=(start + skipped, end + skipped), unit=unit)
 
     return None
 
@@ -472,6 +476,18 @@ class _Reading:
             *([stop.start()] if stop is not None else []),
         ]
         return True, self._after_equals(at, min(ends))
+
+
+def _currency_beside(text: str, start: int, end: int) -> str | None:
+    """The currency that a number's own text, or the word before or behind it, names."""
+    own = re.split("[0-9]", text[start:end], maxsplit=1)[0]
+    before = text[max(0, start - _WORD_REACH) : start].split(" ")[-2:]
+    behind = text[end : end + _WORD_REACH].split()[:1]
+    for word in (own, *before, *behind):
+        if currencies(word):
+            return word.strip(" .,;:!*()")
+
+    return None
 
 
 def _answer(quantity: Quantity) -> ProseAnswer:

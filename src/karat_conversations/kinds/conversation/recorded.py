@@ -93,6 +93,7 @@ _ROLES: Mapping[str, Role] = {
 """Purpose of a column → its role, for columns without a usual name."""
 _LISTS = tuple(f"{name}s" for name in USUAL_NAMES["answer"])
 _TURN_AT_THE_END = re.compile(r"(.+)[-_](\d{1,6})", re.DOTALL)
+_CALL = re.compile(r"\s*[a-z_]+\(")
 _COUNT = re.compile(r"\d{1,9}(?:\.0)?", re.ASCII)
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -455,10 +456,10 @@ class RecordedTurns:
 def _tatqa_prediction(name: str, value: object) -> dict[str, object] | None:
     """A question of TAT-QA's official file of predictions: `{id: [answer, scale]}`."""
     match value:
-        case [list() | str() | int() | float() as answer, str() as scale]:
+        case [list() | str() | int() | float() as answer, str() | None as scale]:
             return {
                 "id": name,
-                "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False),
+                "answer": json.dumps({"answer": answer, "scale": scale or ""}, ensure_ascii=False),
             }
 
     return None
@@ -478,7 +479,8 @@ def _add_by_role(
         elif target == "answer" and "program" in chosen:
             found = []
         elif target == "answer" and [*columns] == ["id", "value"]:  # an object: id → answer
-            found = ["value"]
+            programs = all(_CALL.match(str(row.get("value"))) for _, row in rows)
+            chosen["program" if programs else "answer"] = "value"
         if target not in chosen and found:
             chosen[target] = found[0]
 

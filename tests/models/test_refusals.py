@@ -81,8 +81,8 @@ def test_tokens_are_counted_as_the_provider_means_them() -> None:
         await close_model(model)
         return usage_of(response.usage), stop_reason(response)
 
-    choice = {"index": 0, "message": {"role": "assistant", "content": "Paris"}, "finish_reason": ""}
-    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    choice = {"message": {"role": "model", "content": "Paris"}, "finish_reason": ""}
+    body = {"created": 1.5, "choices": [choice]}  # no paid answer is lost for what is missing around it
     usage = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1240, "prompt_cache_hit_tokens": 900}
     with answering(200, body | {"usage": usage}) as address:
         counted = Usage(input_tokens=1000, output_tokens=240, cache_read_tokens=900)

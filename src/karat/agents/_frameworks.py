@@ -363,8 +363,11 @@ def _from_fields(result: object) -> Reply | None:
         if text is not None:
             texts[name] = text
 
+    if not texts and are_blocks(get(result, "content")):  # of a tool of MCP
+        texts["content"] = joined_blocks(result.content)
+
     if get(result, "is_error") is True:  # the Claude Agent SDK's
-        why = name_in(result, "result", "subtype") or "no reason is given"
+        why = name_in(result, "result", "subtype") or texts.get("content", "no reason is given")
         raise AgentFault("bad_reply", f"the result is an error: {why}")
 
     if not texts:

@@ -330,7 +330,7 @@ class _Progress:
             usage=meter.usage,
             dollars=meter.dollars,
             milliseconds=round((monotonic() - self._started - meter.waited) * 1000, 3),
-            model=last.model_name,
+            model=last.model_name or None,
             stop_reason=stopped,
         )
 

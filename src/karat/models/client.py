@@ -313,26 +313,47 @@ async def _restate(response: httpx2.Response) -> None:
         given = (str(error.get(key)) for key in ("code", "status", "status_code"))
         stated = (int(code) for code in given if re.fullmatch("[45][0-9][0-9]", code))
         response.status_code = next(stated, 502)
-    elif isinstance(body, dict) and isinstance(body.get("choices"), list) and _in_form(body):
-        response._content = json.dumps(body).encode()  # noqa: SLF001 -- httpx has no other way
+    elif isinstance(body, dict) and isinstance(body.get("choices"), list):
+        restated = _in_form(body)
+        if restated != body:
+            response._content = json.dumps(restated).encode()  # noqa: SLF001 -- httpx has no other way
 
 
-def _in_form(body: JsonObject) -> bool:
-    """Restates a chat completion; False: there was nothing to change."""
-    changed = False
-    for choice in body["choices"]:
-        if isinstance(choice, dict) and choice.get("finish_reason") == "":
-            choice["finish_reason"] = None
-            changed = True
+_FRAME: JsonObject = {"id": "", "created": 0, "model": "", "object": "chat.completion"}
 
-    usage = usage_from(body.get("usage"))
-    if usage is None or None in (usage.input_tokens, usage.output_tokens):
-        return changed
-    given = body["usage"]
+
+def _in_form(body: JsonObject) -> JsonObject:
+    """A chat completion with what the protocol requires around its answer, which is paid for."""
+    framed = {**body, "choices": [], "object": _FRAME["object"]}
+    for key, default in _FRAME.items():
+        if not isinstance(framed.get(key), type(default)):
+            framed[key] = default
+
+    for place, choice in enumerate(body["choices"]):
+        given = choice
+        if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
+            given = {
+                "index": place,
+                **choice,
+                "message": {**choice["message"], "role": "assistant"},
+            }
+            given["finish_reason"] = choice.get("finish_reason") or None
+
+        framed["choices"].append(given)
+
+    framed["usage"] = _counted(body.get("usage"))
+    return framed
+
+
+def _counted(given: Any) -> JsonObject | None:
+    """A usage in OpenAI's form; None: it does not tell what was sent and what came back."""
+    usage = usage_from(given)
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
     stated = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
-        "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
+        "total_tokens": usage.input_tokens + usage.output_tokens,
     }
     for details, name, count in (
         ("prompt_tokens_details", "cached_tokens", usage.cache_read_tokens),
@@ -342,8 +363,7 @@ def _in_form(body: JsonObject) -> bool:
         if count:
             stated[details] = {**(stated.get(details) or given.get(details) or {}), name: count}
 
-    body["usage"] = {**given, **stated}
-    return changed or body["usage"] != given
+    return {**given, **stated}
 
 
 def _beside(place: str, key: str) -> str:

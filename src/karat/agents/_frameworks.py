@@ -363,8 +363,9 @@ def _from_fields(result: object) -> Reply | None:
         if text is not None:
             texts[name] = text
 
-    if not texts and are_blocks(get(result, "content")):  # of a tool of MCP
-        texts["content"] = joined_blocks(result.content)
+    content = get(result, "content")
+    if not texts and are_blocks(content):  # of a tool of MCP
+        texts["content"] = joined_blocks(content)
 
     if get(result, "is_error") is True:  # the Claude Agent SDK's
         why = name_in(result, "result", "subtype") or texts.get("content", "no reason is given")

@@ -350,7 +350,7 @@ def _counted(given: Any) -> JsonObject | None:
     usage = usage_from(given)
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    stated = {
+    stated: JsonObject = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
@@ -360,8 +360,9 @@ def _counted(given: Any) -> JsonObject | None:
         ("prompt_tokens_details", "cache_write_tokens", usage.cache_write_tokens),
         ("completion_tokens_details", "reasoning_tokens", usage.reasoning_tokens),
     ):
+        split = stated.get(details, given.get(details))
         if count:
-            stated[details] = {**(stated.get(details) or given.get(details) or {}), name: count}
+            stated[details] = {**(split if isinstance(split, dict) else {}), name: count}
 
     return {**given, **stated}
 

@@ -83,7 +83,7 @@ def test_repetitions_are_averaged_before_anything_is_computed():
 
 
 @given(values=st.lists(st.floats(0.01, 100), min_size=5, max_size=40))
-def test_halls_bounds_solve_his_equation_and_cox_raises_the_upper_one(values):
+def test_halls_bounds_solve_his_equation_and_a_lognormal_mean_raises_the_upper_one(values):
     means = np.array(values)
     bounds = one_sided_bounds(means, skewed=True)
     sd, n = means.std(ddof=1), means.size
@@ -100,8 +100,8 @@ def test_halls_bounds_solve_his_equation_and_cox_raises_the_upper_one(values):
     assert hall(bounds.low) == pytest.approx(reach, abs=1e-6)
     logs = np.log(means)
     s2 = logs.var(ddof=1)
-    cox = logs.mean() + s2 / 2 + stats.t.ppf(0.95, n - 1) * math.sqrt(s2 / n + s2**2 / (2 * (n + 1)))
-    if bounds.high != pytest.approx(math.exp(cox)):
+    reaches = stats.t.ppf(0.95, n - 1) * math.sqrt(s2 / n), s2 / 2 * ((n - 1) / stats.chi2.ppf(0.05, n - 1) - 1)
+    if bounds.high != pytest.approx(math.exp(logs.mean() + s2 / 2 + math.hypot(*reaches))):
         assert hall(bounds.high) == pytest.approx(-reach, abs=1e-6)
     else:
         assert hall(bounds.high) <= -reach + 1e-6
@@ -123,9 +123,34 @@ def test_a_skewed_cost_above_the_limit_rarely_passes():
         (lambda: rng.gamma(2, 0.5, 100), 1.0),
         (lambda: rng.lognormal(0, 0.5, 100), math.exp(0.125)),
         (lambda: rng.lognormal(0, 1, 50), math.exp(0.5)),
+        (lambda: rng.lognormal(0, 1.5, 10), math.exp(1.125)),  # few: Cox's bound passes 9 %
     ):
         passed = np.mean([one_sided_bounds(draw(), skewed=True).high < truth for _ in range(1000)])
         assert 0.03 <= passed <= 0.064
+
+
+def test_amounts_and_shares_of_few_documents_rarely_pass_below_the_truth():
+    """Cost: t passes 16 %. Shares: Clopper and Pearson's at the effective n pass 12 %."""
+    rng = np.random.default_rng(3)
+    passed = np.zeros(2)
+    for _ in range(400):
+        sizes = rng.integers(2, 25, 12)
+        sources = np.repeat(np.arange(12), sizes)
+        costs = rng.lognormal(np.repeat(rng.normal(0, 0.7, 12), sizes), 0.7)
+        flags = rng.random(sources.size) < np.repeat(rng.beta(0.95 * 1.5, 0.05 * 1.5, 12), sizes)
+        passed += (
+            one_sided_bounds(costs, sources=sources, skewed=True).high < math.exp(0.49),
+            one_sided_bounds(flags, sources=sources, scale=(0, 1)).low >= 0.95,
+        )
+    assert (passed <= 0.072 * 400).all()  # 5 % and two standard errors
+
+
+def test_one_wrong_answer_never_raises_the_bound_of_grouped_shares():
+    sources = np.repeat(np.arange(30), 13)
+    right = np.ones(390)
+    wrong = np.append(right[1:], 0)
+    perfect, nearly = (one_sided_bounds(flags, sources=sources, scale=(0, 1)) for flags in (right, wrong))
+    assert nearly.low <= perfect.low + 0.001
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct, structs
 
+from karat.stats import special
 from karat.stats._groups import Floats, Groups, check_level, group, labels_of, t_quantile
 from karat.stats.intervals import centred_mean, clustered_mean, sample_sd
 from karat.stats.results import Interval
@@ -48,25 +49,26 @@ def one_sided_bounds(
     """Bounds of the mean of question means, for a decision against a threshold.
 
     Values of 0 and 1 on a `scale` of 0 to 1, one per question: Clopper and Pearson's. `scale`, ends
-    included: if all
-    question means are at one end, the bound towards the other is exact: the mean of n independent
-    values that are all at the end is at least `end − range · (1 − (1 − level)^(1/n))`. If at least
+    included: if all question means are at one end, the bound towards the other is exact: the mean
+    of n independent values that are all at the end is at least
+    `end − range · (1 − (1 − level)^(1/n))`. If at least
     30 % of the question means are equal to their most frequent value, each bound is computed with
     one more value at its own end of the scale, since t falsely passes 9-21 % if 92-97 % of the
     answers have the best score. For differences give the scale of differences, (-4, 4) for 1 to 5.
-    `skewed`: positive amounts such as costs, by Hall's cubic transformation, and at least Cox's
-    upper bound if they may be lognormal. `sources`: the document or other origin of each value, if
-    questions of one source are not independent; t then has the error and the degrees of freedom of
-    `clustered_mean`, exact bounds count sources, and those of shares the effective n. NaN or None
-    make everything NaN. Raises ValueError for values outside the scale, unequal lengths, and a
-    level outside (0, 1).
+    `skewed`: positive amounts such as costs, by Hall's cubic transformation, and at least the upper
+    bound of a lognormal mean if they may be lognormal. `sources`: the document or other origin of
+    each value, if questions of one source are not independent; t then has the error and the degrees
+    of freedom of `clustered_mean`, exact bounds and those of amounts count sources, and those of
+    shares the effective n, unless at least 30 % of the sources have the same mean. NaN or None make
+    everything NaN. Raises ValueError for values outside the scale, unequal lengths, and a level
+    outside (0, 1).
 
     >>> bounds = one_sided_bounds([1] * 48 + [0] * 2, scale=(0, 1))
     >>> round(bounds.low, 4), round(bounds.high, 4), bounds.method
     (0.8794, 0.9928, 'Clopper-Pearson')
 
     Clopper and Pearson (1934), Biometrika 26:404; Hall (1992), J. R. Stat. Soc. B 54:221;
-    Zhou and Gao (1997), Stat. Med. 16:783 (Cox's).
+    Zou, Huo and Taleban (2009), Environmetrics 20:172 (lognormal).
     """
     check_level(level)
     groups = group(values, clusters)
@@ -111,28 +113,41 @@ def one_sided_bounds(
     if n < 2:
         unit = "question" if means.size == 1 else "cluster"
         return structs.replace(known, reason=f"only one {unit}, so no interval")
-    if skewed and origins is None and sample_sd(means) > 0:
-        # T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the
-        # skewness
-        n = means.size
-        mean = centred_mean(means)
-        sd = sample_sd(means)
-        off = means - mean
-        skewness = float((off * off * off).mean()) / sd**3
-        reach = t_quantile(level, n - 1) / math.sqrt(n)
-        bounds = []
-        for w in (reach, -reach):
-            if abs(skewness) < 1e-8:
-                bounds.append(mean - sd * w)
-            else:
-                root = math.cbrt(1 + skewness * (w - skewness / (6 * n)))
-                bounds.append(mean - sd * 3 / skewness * (root - 1))
-
-        low = bounds[0]
-        high = max(bounds[1], _lognormal_bound(means, level))
-
-        return structs.replace(known, low=low, high=high, method="Hall")
+    if skewed:
+        bounds = _skewed(over.value, means if origins is None else origins.means, origins, level)
+        if bounds is not None:
+            return structs.replace(known, low=bounds[0], high=bounds[1], method="Hall")
     return structs.replace(known, low=_t_bound(over, -1, level), high=_t_bound(over, 1, level))
+
+
+def _skewed(
+    mean: float, means: Floats, origins: Groups | None, level: float
+) -> tuple[float, float] | None:
+    """Bounds of the mean of amounts; None if all are equal. `means`: of questions, or of origins.
+
+    An origin weighs as many as it has: its deviation from the mean is multiplied accordingly.
+    """
+    values = means
+    if origins is not None:
+        values = mean + origins.counts / origins.counts.mean() * (means - mean)
+    sd = sample_sd(values)
+    if not sd > 0:
+        return None
+    # T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the skewness
+    n = values.size
+    mean = centred_mean(values)
+    off = values - mean
+    skewness = float((off * off * off).mean()) / sd**3
+    reach = t_quantile(level, n - 1) / math.sqrt(n)
+    bounds = []
+    for w in (reach, -reach):
+        if abs(skewness) < 1e-8:
+            bounds.append(mean - sd * w)
+        else:
+            root = math.cbrt(1 + skewness * (w - skewness / (6 * n)))
+            bounds.append(mean - sd * 3 / skewness * (root - 1))
+
+    return bounds[0], max(bounds[1], _lognormal_bound(means, level))
 
 
 def _on_scale(
@@ -150,7 +165,8 @@ def _on_scale(
     """
     n = known.n
     level = known.level
-    if scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all()):
+    flags = scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all())
+    if flags and not (origins is not None and _crowded(origins.means)):
         if origins is None:
             size = float(n)
         else:
@@ -171,7 +187,7 @@ def _on_scale(
                 method="exact at the end of the scale",
             )
 
-    if np.unique(means, return_counts=True)[1].max() < max(2, CROWDED * means.size):
+    if not _crowded(means):
         return None
     bounds = []
     for end, side in zip(scale, (-1, 1), strict=True):
@@ -189,6 +205,11 @@ def _on_scale(
     return structs.replace(known, low=low, high=high, method="t with one pseudo-value")
 
 
+def _crowded(means: Floats) -> bool:
+    most = np.unique(means, return_counts=True)[1].max()
+    return bool(most >= max(2, CROWDED * means.size))
+
+
 def _t_bound(over: Interval, side: int, level: float) -> float:
     return over.value + side * t_quantile(level, over.df) * over.se
 
@@ -197,8 +218,9 @@ _LARGEST = math.log(sys.float_info.max)  # exponent
 
 
 def _lognormal_bound(means: Floats, level: float) -> float:
-    """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1;
-    else -inf.
+    """The upper bound if the amounts may be lognormal, where Hall's misses 7-20 %; else -inf.
+
+    It puts together the bounds of the mean and of the variance of their logarithms.
     """
     if means.min() <= 0:
         return -math.inf
@@ -209,6 +231,8 @@ def _lognormal_bound(means: Floats, level: float) -> float:
     # two of its errors
     if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):
         return -math.inf
-    reach = t_quantile(level, n - 1) * math.sqrt(sd**2 / n + sd**4 / (2 * (n + 1)))
+    of_mean = t_quantile(level, n - 1) * sd / math.sqrt(n)
+    of_variance = sd**2 / 2 * ((n - 1) / float(special.chdtri(n - 1, level)) - 1)
+    reach = math.copysign(math.hypot(of_mean, of_variance), level - 0.5)
     exponent = centred_mean(logs) + sd**2 / 2 + reach
     return math.exp(exponent) if exponent < _LARGEST else math.inf

@@ -127,3 +127,25 @@ def test_the_running_means_have_the_intervals_of_the_report(tmp_path: Path) -> N
         means.scored(score)
         means.settled(trial, "b", sample, answered=True)
     assert means.estimates()["b"].low == pytest.approx(result.mean.low)
+
+
+def test_a_drop_has_the_clusters_that_either_run_declares(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    effects = np.repeat(rng.normal(0, 1, 6), 10)
+    sides = {"old": rng.normal(0, 0.3, 60), "new": rng.normal(0, 0.3, 60) + effects}
+    runs = {}
+    for name, values in sides.items():
+        for documents in (True, False):
+            samples = [
+                msgspec.structs.replace(journals.sample(row), cluster=f"d{row // 10}" if documents else None)
+                for row in range(60)
+            ]
+            scores = {"a": [[value] for value in values.tolist()]}
+            folder = tmp_path / f"{name}{documents}"
+            runs[name, documents] = summarize(journals.table(folder, scores, metric=SCORE, samples=samples))
+    drop = [Threshold(name="score", bound="max_drop", value=0.2)]
+    bounds = {
+        both: gate(runs["new", both[0]], drop, baseline=runs["old", both[1]]).checks[0].low
+        for both in ((True, True), (True, False), (False, True), (False, False))
+    }
+    assert bounds[True, True] == bounds[True, False] == bounds[False, True] != bounds[False, False]

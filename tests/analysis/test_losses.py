@@ -156,6 +156,19 @@ def test_compare_and_leaderboard_call_no_lossy_lead_a_win(tmp_path: Path) -> Non
     assert [entry.groups for entry in board.entries] == ["a", "a"]
 
 
+def test_a_question_that_was_lost_whole_is_no_win_of_the_leaderboard(tmp_path: Path) -> None:
+    """Asked once, b has no score on each fifth question, and is right on all others."""
+    scores: dict[str, list[list[float | None]]] = {
+        "a": [[float(row % 3 > 0)] for row in range(60)],
+        "b": [[1.0] if row % 5 else [None] for row in range(60)],
+    }
+    summary = summarize(journals.table(tmp_path / "run", scores, metric=RIGHT))
+    assert summary.differences[0].verdict == "b is ahead only among the answers it gave"
+    board = leaderboard([(summary, None)])
+    assert [entry.groups for entry in board.entries] == ["a", "a"]
+    assert (board.questions, board.left_out) == (48, 12)
+
+
 def test_equal_agents_win_in_at_most_five_percent_of_runs_however_they_lose_answers() -> None:
     """B crashes on 60 % of its wrong answers, and is otherwise equal."""
     info = MetricInfo(

@@ -442,7 +442,10 @@ def _drop(
         change = -change
         least, most = -most, -least
 
-    rows = _Rows(change, [least, most], new.units.only(here).clusters)
+    clusters = new.units.only(here).clusters
+    if clusters is None:
+        clusters = old.units.only(there).clusters
+    rows = _Rows(change, [least, most], clusters)
     scale: tuple[float | None, float | None] = (None, None)
     if info.low is not None and info.high is not None:
         width = info.high - info.low
@@ -528,6 +531,8 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     if verdict == "undecided" and missing and reason is None:
         if summary.accounts[condition].ledger.decided:
             reason = _STOPPED
+        elif "format" in summary.provenance.source:
+            reason = "trials are missing in the imported files"
         else:
             reason = _ASK_AGAIN
 

@@ -86,11 +86,25 @@ def leaderboard(
         )
 
     info = shared[0 if metric is None else names.index(metric)]
-    units, total = _shared([(summaries[index], name) for index, name in entries], info)
+    asked, total = _shared([(summaries[index], name) for index, name in entries], info)
+    there = np.logical_and.reduce([side.there for side in asked])
+    if not there.any():
+        raise BadOption(
+            "compare",
+            f"no question has a score on {info.key} under every condition; name fewer of them",
+        )
+    units = [side.only(there) for side in asked]
     means = np.array([side.plain_mean for side in units])
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
-    found = [difference(units[order[a]], units[order[b]], level=level) for a, b in pairs]
+    found = []
+    for a, b in pairs:
+        one, other = order[a], order[b]
+        # losses count also where they left no score
+        worst = difference(asked[one], asked[other], level=level).worst
+        test = difference(units[one], units[other], level=level)
+        found.append(test._replace(worst=worst))
+
     tested = [tested_p(one) for one in found]
     apart = set()
     for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True)):
@@ -159,9 +173,7 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
 
 
 def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[list[Units], int]:
-    """The questions that every side has a score for, with the same content, and the total number of
-    questions.
-    """
+    """The questions that every side has, with the same content, and how many there are in all."""
     for summary, _ in sides:
         if summary.table_of_samples is None:
             raise BadOption("compare", f"run {summary.run} has no scores; `karat score` makes some")
@@ -176,12 +188,5 @@ def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[lis
     units = shared(every)
     if not units[0].keys:
         raise BadOption("compare", "no question, by id and content, is in every run")
-    there = np.logical_and.reduce([side.there for side in units])
-    if not there.any():
-        raise BadOption(
-            "compare",
-            f"no question has a score on {info.key} under every condition; name fewer of them",
-        )
-
     total = len({name for side in every for name, _ in side.keys})
-    return [side.only(there) for side in units], total
+    return units, total

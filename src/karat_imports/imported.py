@@ -411,9 +411,8 @@ class _Writer:
         elif self._clustered < self._samples:
             known = self._shared.names
             lacking = f"{self._samples - self._clustered} of {self._samples} samples have no value"
-            raise BadOption(
-                "--cluster", f"{lacking} of '{self._cluster}'{did_you_mean(self._cluster, known)}"
-            )
+            meant = "" if self._clustered else did_you_mean(self._cluster, known)
+            raise BadOption("--cluster", f"{lacking} of '{self._cluster}'{meant}")
         elif self._cluster_differs:
             differing = formats.plural(len(self._cluster_differs), "sample")
             first = formats.excerpt(next(iter(self._cluster_differs)), 40)

@@ -74,3 +74,18 @@ def test_where_effects_vary_the_chance_is_calibrated(spread, null):
     same = ((np.abs(second) > bar) & (np.sign(second) == np.sign(first)))[winners]
     for part in np.array_split(np.argsort(predicted, kind="stable"), 10):
         assert same[part].mean() == pytest.approx(predicted[part].mean(), abs=0.07 + 2 * math.sqrt(0.25 / part.size))
+
+
+@pytest.mark.parametrize("n", [6, 12])
+def test_the_chance_is_calibrated_with_few_questions(n):
+    """In each quarter of the winners; where t was taken for z, the last quarter of 6 questions was 19 points off."""
+    rng = np.random.default_rng(2)
+    effects = rng.normal(0, 2.3, 6_000) * (rng.random(6_000) > 0.2) / math.sqrt(n)
+    runs = [rng.normal(effects[:, None], 1, (effects.size, n)) for _ in range(2)]
+    first, second = (run.mean(axis=1) / run.std(axis=1, ddof=1) * math.sqrt(n) for run in runs)
+    bar = stats.t.ppf(0.975, n - 1)
+    winners = np.abs(first) > bar
+    predicted = np.array([same_verdict(float(t), 1.0, n - 1).new_questions for t in first[winners]])
+    same = ((np.abs(second) > bar) & (np.sign(second) == np.sign(first)))[winners]
+    for part in np.array_split(np.argsort(predicted, kind="stable"), 4):
+        assert predicted[part].mean() == pytest.approx(same[part].mean(), abs=0.07 + 2 * 0.5 / math.sqrt(part.size))

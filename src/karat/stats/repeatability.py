@@ -7,11 +7,12 @@ import math
 from msgspec import Struct
 
 from karat.stats import special
-from karat.stats._groups import check_level, t_quantile
+from karat.stats._groups import check_level, t_quantile, z_quantile
 
 # standard errors: the spread of true effects that are not 0; the detectable difference is 2.8
 USUAL_EFFECT = 2.3
 NULL_SHARE = 0.2  # of comparisons in which nothing differs
+_LEAST = 1e-300  # a p that rounds to 0
 
 
 class SameVerdict(Struct, frozen=True, kw_only=True):
@@ -47,7 +48,9 @@ def same_verdict(
     narrow winners are shrunk the most. In simulations where effects have a spread of 2 to 2.8
     standard errors, and where half of those are null, predictions are within 7 points of what
     repeats give, in every tenth of the winners. Where nothing differs at all a winner repeats 2
-    times in 100, whatever is predicted.
+    times in 100, whatever is predicted. The difference is first put on the normal scale by its p:
+    with few questions a large t is mostly a small error, and taken at its size 98 of 100 winners of
+    6 questions would be expected again, where 79 are.
 
     >>> chance = same_verdict(1.98, 1.0, 1e6)
     >>> round(chance.new_questions, 2), round(same_verdict(3.2905, 1.0, 1e6).new_questions, 2)
@@ -56,7 +59,8 @@ def same_verdict(
     Goodman (1992), Statistics in Medicine 11:875; Senn (2002), Statistics in Medicine 21:2437 (the
     flat prior).
     """
-    bar = t_quantile(0.5 + check_level(level) / 2, df) * se
+    beyond = 0.5 + check_level(level) / 2
+    bar = t_quantile(beyond, df) * se
     if not se > 0 or math.isnan(bar) or math.isnan(value):
         return SameVerdict(
             new_questions=math.nan,
@@ -69,16 +73,15 @@ def same_verdict(
         )
 
     significant = abs(value) > bar
-
-    noise = se * se
     if agent_variance >= 0:
-        agent = min(agent_variance, noise)
+        agent = min(agent_variance / se**2, 1.0)
     else:
         agent = math.nan
 
     # The chance that nothing differs, given a difference of z standard errors
-    z = value / se
-    if abs(z) > 30:
+    z = -float(special.ndtri(max(float(special.stdtr(df, -abs(value) / se)), _LEAST)))
+    bar = z_quantile(beyond)
+    if z > 30:
         null = 0.0  # its exponential would overflow
     else:
         spread = 1 + USUAL_EFFECT**2
@@ -89,8 +92,8 @@ def same_verdict(
         """Of a repeat whose answers and questions differ from these by this variance."""
         if math.isnan(variance):
             return math.nan
-        if_null = _same(value, bar, noise=noise, variance=variance, prior=0.0)
-        if_not = _same(value, bar, noise=noise, variance=variance, prior=(USUAL_EFFECT * se) ** 2)
+        if_null = _same(z, bar, variance=variance, prior=0.0, significant=significant)
+        if_not = _same(z, bar, variance=variance, prior=USUAL_EFFECT**2, significant=significant)
         return null * if_null + (1 - null) * if_not
 
     reason = (
@@ -99,7 +102,7 @@ def same_verdict(
         else "each question was answered once: the agent's own spread is not known"
     )
     return SameVerdict(
-        new_questions=chance(noise),
+        new_questions=chance(1.0),
         same_questions=chance(agent),
         significant=significant,
         level=level,
@@ -107,14 +110,16 @@ def same_verdict(
     )
 
 
-def _same(value: float, bar: float, *, noise: float, variance: float, prior: float) -> float:
-    """The chance of the same verdict if true effects have the variance `prior` around 0."""
-    kept = (prior + noise - variance) / (prior + noise)
-    mean = kept * abs(value)
+def _same(z: float, bar: float, *, variance: float, prior: float, significant: bool) -> float:
+    """The chance of the same verdict if true effects have the variance `prior` around 0; all in
+    standard errors.
+    """
+    kept = (prior + 1 - variance) / (prior + 1)
+    mean = kept * z
     sd = math.sqrt(variance * (1 + kept))
     if sd == 0:
         return 1.0
     above = float(special.ndtr((mean - bar) / sd))
-    if abs(value) > bar:
+    if significant:
         return above
     return 1 - above - float(special.ndtr((-bar - mean) / sd))

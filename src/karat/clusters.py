@@ -43,7 +43,7 @@ class SharedValues:
             counts = self._counts.get(name)
             if counts is not None:
                 counts[cluster] = counts.get(cluster, 0) + 1
-            elif Meaning("turn") in meanings(name) or is_score_name(name):
+            elif Meaning("turn") in meanings(name) or is_score_name(name) or name.endswith("_rate"):
                 self._others.add(name)
             else:
                 self._counts[name] = Counter([cluster])

@@ -300,3 +300,10 @@ def test_pairs_of_answers_are_judged_in_both_orders(karat, here, selected, calls
     done = karat("check", "experiment.yaml", "--no-start", "--json", *selected)
     assert done.code == 0, done.err
     assert done.json["judge_calls"] == calls  # two judges, two orders, two questions, three repetitions
+
+
+def test_questions_beside_the_name_of_their_dataset_are_no_experiment(karat, here):
+    text = "dataset: demo\nquestions:\n  - {question: What is it?, reference_answer: A lid.}\n"
+    (here / "cases.yaml").write_text(text, encoding="utf-8")
+    checked = karat("check", "cases.yaml")
+    assert (checked.code, "golden     A lid." in checked.out) == (0, True)

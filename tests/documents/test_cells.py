@@ -338,6 +338,7 @@ def test_what_the_choices_mark_as_right_wins():
         ("[5]", "answer", None, "[5]", ["[5]"]),
         ('[["x"]]', "answers", None, '[["x"]]', ['[["x"]]']),
         ("It is 3.\n#### 3 ", "answer", None, "3", ["3"]),
+        ("So $\\boxed{2}$, then $\\boxed{\\frac{1}{2}}$.", "answer", None, "\\frac{1}{2}", ["\\frac{1}{2}"]),
         ("#### 3\nand so on", "answer", None, "#### 3\nand so on", ["#### 3\nand so on"]),
         ([USER, REPLY], "answer", None, "user: Why?\nassistant: So.", ["user: Why?\nassistant: So."]),
     ],

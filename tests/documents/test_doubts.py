@@ -372,3 +372,10 @@ def test_a_metric_that_rises_with_the_others_may_count_the_absence_of_what_it_na
     assert turned({"gone_bias": "bias"}, judge_bias=up, judge_accuracy=up) == []
     both = {"judge_bias": "bias", "again_bias": "bias"}
     assert len(turned(both, judge_bias=up, judge_accuracy=up, again_bias=up, again_accuracy=up)) == 1
+
+
+@pytest.mark.parametrize(("letters", "is_said"), [(["A"], True), (["A", "B"], False)])
+def test_right_choices_that_stand_at_one_place_are_named(letters, is_said):
+    roles = {"question": ["q"], "golden": ["g"], "choices": ["c"]}
+    found = said(roles, q=QUESTIONS, g=letters, c=[["yes", "no"]])
+    assert any("at the same place in every row of 'c'" in text for text in found) == is_said

@@ -585,3 +585,32 @@ def test_columns_that_hold_what_scores_beside_them_hold(more, found):
             columns = columns_of(rows)
     assert like_scores(columns, [*more], ["tone_score"]) == found
     assert like_scores(columns, [*more], []) == [name for name in found if name == "points"]
+
+
+def test_how_sure_a_classifier_is_of_its_label_is_no_score():
+    rows = [
+        row(
+            "text gold_label bert_label bert_score judge_label judge_score", "A.", "toxic", "fine", 0.9, "meets it", 0.4
+        ),
+        row(
+            "text gold_label bert_label bert_score judge_label judge_score", "B.", "fine", "toxic", 0.8, "lacks it", 0.7
+        ),
+    ]
+    assert score_columns(columns_of(rows)) == ["judge_score"]
+
+
+def test_labels_that_agree_by_chance_do_not_hide_the_answer():
+    rows = [
+        row("question type route hit answer", f"{at}?", kind, route, kind == route, f"The long answer is number {at}.")
+        for at, (kind, route) in enumerate([("a", "a"), ("b", "a"), ("a", "b"), ("b", "b"), ("a", "a"), ("b", "a")])
+    ]
+    assert read(*rows) == {"question": "question", "answer": "answer", "score": "hit"}
+
+
+def test_a_rate_with_fractions_may_be_a_score_beside_others():
+    rows = [
+        row("id tone_score fact_rate retry_rate", "a", 0.5, 0.25, 1),
+        row("id tone_score fact_rate retry_rate", "b", 0.7, 1, 0),
+    ]
+    columns = columns_of(rows)
+    assert like_scores(columns, ["fact_rate", "retry_rate"], ["tone_score"]) == ["fact_rate"]

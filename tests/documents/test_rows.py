@@ -573,12 +573,17 @@ def test_values_of_parquet_are_those_of_json(tmp_path: Path) -> None:
         columns = (
             "DATE '2026-01-02' AS day, 1.50::DECIMAL(4, 2) AS price, [1, 2] AS list, {'a': DATE '2026-01-02'} AS part"
         )
+        zoned = "TIMESTAMPTZ '2026-01-02 03:04:05+01'"
+        columns += f""", {zoned} AS "at ""noon", [{zoned}] AS times, {{'n': 1, 'at': {zoned}}} AS run"""
         connection.execute(f"COPY (SELECT {columns}, true AS flag, 0.5::DOUBLE AS share) TO '{file}' (FORMAT parquet)")
     row = {
         "day": "2026-01-02",
         "price": "1.50",
         "list": [1, 2],
         "part": {"a": "2026-01-02"},
+        'at "noon': "2026-01-02 02:04:05+00",
+        "times": ["2026-01-02 02:04:05+00"],
+        "run": {"n": 1, "at": "2026-01-02 02:04:05+00"},
         "flag": True,
         "share": 0.5,
     }

@@ -105,7 +105,7 @@ def test_an_index_counts_from_what_the_file_shows(tmp_path):
 
 def test_choices_may_be_left_out_of_the_question(tmp_path):
     row = {"question": "Which is smallest?", "answer": "B", "choices": ["9", "2"]}
-    assert turn(tmp_path, row, choices="left_out") == ("Which is smallest?", "B")
+    assert turn(tmp_path, row, choices="left_out") == ("Which is smallest?", "B", "2", "B) 2")
 
 
 def test_choices_that_the_question_has_are_not_written_again(tmp_path):

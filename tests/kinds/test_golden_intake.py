@@ -807,3 +807,35 @@ def test_rubrics_with_a_threshold_each_are_no_questions(tmp_path):
     rules = [["Names the sum", "Is short"], ["Is polite", "Asks back"]] * 2
     rubrics = table(id=[*"abcd"], description=SAID, pass_threshold=[0.7] * 4, checklist=rules)
     assert "holds a rubric for a judge" in refused(written(tmp_path, rubrics))
+
+
+@pytest.mark.parametrize("golden", [0, 1])
+def test_numbered_texts_beside_a_place_from_0_are_choices(tmp_path, golden):
+    rows = table(goal=ASKED, sol1=SAID, sol2=SAID[::-1], label=[golden, 1 - golden, 0, 1])
+    first = turns(load(written(tmp_path, rows)))[0]
+    right = "AB"[golden]
+    assert first == (f"{ASKED[0]}\n\nA) {SAID[0]}\nB) {SAID[3]}", right)
+    pairs = table(sentence1=ASKED, sentence2=SAID, label=[golden, 0, 1, 0])
+    assert "sentence1, golden: label}" in refused(written(tmp_path, pairs))  # not choices without a question
+
+
+@pytest.mark.parametrize("marked", [dict, lambda pairs: {"choices": [*dict(pairs)], "labels": [*dict(pairs).values()]}])
+def test_choices_that_an_object_marks_are_right_by_their_marks(tmp_path, marked):
+    pairs = [(SAID[0], 0), (SAID[1], 1), (SAID[2], 0)]
+    dataset = load(written(tmp_path, [{"question": ASKED[0], "mc1_targets": marked(pairs)}]))
+    assert turns(dataset) == [(f"{ASKED[0]}\n\nA) {SAID[0]}\nB) {SAID[1]}\nC) {SAID[2]}", "B")]
+
+
+def test_aliases_of_the_answer_are_golden_where_there_is_no_other(tmp_path):
+    rows = table(question=ASKED, answer_aliases=[[text, text.lower()] for text in SAID])
+    (first, *_) = load(written(tmp_path, rows)).samples
+    assert first.turns[0].detail == {"answers": [SAID[0], SAID[0].lower()]}
+    both = load(written(tmp_path, table(question=ASKED, answer=SAID, answer_aliases=[["x"]] * 4)))
+    assert both.samples[0].turns[0].detail == {"answers": [SAID[0], "x"]}
+
+
+def test_a_list_of_answers_beside_a_context_needs_no_id(tmp_path):
+    rows = table(question=ASKED, context=SAID, answers=[[text, "It does."] for text in SAID])
+    assert turns(load(written(tmp_path, rows)))[0] == (ASKED[0], SAID[0])
+    squad = [{**row, "answers": {"text": row["answers"], "answer_start": [0, 1]}} for row in rows]
+    assert [sample.id for sample in load(written(tmp_path, squad)).samples] == ["0", "1", "2", "3"]

@@ -23,6 +23,8 @@ from karat.formats import OUTPUT_FORMAT, clean, plural
 
 _MAY_BE_EITHER = {".json", ".yaml", ".yml", ""}
 _OF_EXPERIMENTS = ("agent", "conditions", "dataset", "execution")
+_OF_QUESTIONS = ("questions", "cases", "test_cases", "examples", "samples", "items")
+"""Keys that no experiment has, of lists of questions beside the name of their `dataset`, say."""
 
 
 def check_file(
@@ -56,7 +58,8 @@ def check_file(
     ending = source.file.suffix.lower()
     is_dataset = ending not in _MAY_BE_EITHER or source.file.name.lower().endswith(".gz")
     if not is_dataset and ending and source.file.is_file():
-        is_dataset = not has_key(source.file, _OF_EXPERIMENTS)
+        file = source.file
+        is_dataset = not has_key(file, _OF_EXPERIMENTS) or has_key(file, _OF_QUESTIONS)
 
     if is_dataset:
         name = kinds.kind_of(source.file)

@@ -66,7 +66,7 @@ def answers_in_results(
     paired = _paired_parts(file)
     if paired and not {"golden", "answer"} & {*file.named}:
         return paired
-    options = _of_pairs(file, agents) or _compared(file, [*exact, *agents])
+    options = _of_pairs(file, agents) or _compared(file, [*exact, *agents], weak)
     if options:
         return options
     answered = [*agents, *file.named.get("answer", ())]
@@ -209,10 +209,15 @@ def with_all(file: Candidates, options: list[Taken], shapes: Roles) -> list[Take
     return [{**options[0], "answer": tuple(alike)}, *options]
 
 
-def _compared(file: Candidates, known: Sequence[str]) -> list[Taken]:
+def _compared(file: Candidates, known: Sequence[str], weak: Sequence[str]) -> list[Taken]:
     """Two columns, if none is known by its name, that another one says to be equal or not: as what
-    is right and what was answered, both ways round unless a name tells.
+    is right and what was answered, both ways round unless a name tells. None where a column of
+    texts is called an answer.
     """
+    for path in weak:
+        if joined(path) in BARE_ANSWER and file.free[path].mean_length > _LABEL_LENGTH:
+            return []
+
     pairs = []
     for column in file.columns.values():
         if column.compares is not None:

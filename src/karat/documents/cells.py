@@ -36,7 +36,7 @@ Several = Literal["any", "all"]
 ANY_OF = word_set(
     """answers groundtruths groundtruth ideal aliases target targets possibleanswer possibleanswers
     correctanswers references acceptable acceptedanswers acceptableanswers goldanswers goldenanswers
-    referenceanswers text"""
+    referenceanswers answeraliases text"""
 )
 """Names whose list means that any of its texts is right."""
 _ALIASES = word_set(
@@ -47,8 +47,10 @@ _ALIASES = word_set(
 NOTHING = "[]"
 """The golden answer of an empty list of which all must be there: nothing is expected."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_MARK = re.compile(r"####\s*(\S[^\n]*)\s*$")
-PLAIN = re.compile(r"(?!.*####)\s*[^\s\[]", re.DOTALL).match
+_MARK = re.compile(r"####\s*(?P<said>\S[^\n]*)\s*$")
+_BOXED = re.compile(r".*\\boxed\{(?P<said>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})+)\}", re.DOTALL)
+"""The last answer in a box, in LaTeX."""
+PLAIN = re.compile(r"(?!.*(?:####|\\boxed))\s*[^\s\[]", re.DOTALL).match
 """Matches a text that is the question or the golden answer as it is: it is not empty, nor a list,
 and marks no part of itself as the answer.
 """
@@ -307,7 +309,12 @@ def _says_right(part: Mapping[str, Any]) -> bool | None:
 
 
 def are_marked_choices(value: object) -> bool:
-    """Whether a cell is a list of choices, each of which says whether it is right."""
+    """Whether a cell is a list of choices, each of which says whether it is right, or an object
+    that does.
+    """
+    if isinstance(value, Mapping):
+        given = _options_of_object(value)
+        return given is not None and bool(given.right)
     if not isinstance(value, list) or len(value) < 2:
         return False
     if not are_objects(value):
@@ -330,6 +337,9 @@ def _options_of_object(value: Mapping[str, Any]) -> Options | None:
 
     if texts is not None:
         return _lettered([*map(text_of, texts)])
+    if 1 < len(value) <= len(_LETTERS) and all(mark in (0, 1) for mark in value.values()):
+        right = tuple(at for at, mark in enumerate(value.values()) if mark)
+        return Options(tuple(map(str, value)), tuple(_LETTERS[: len(value)]), right)
     if len(value) < 2 or any(len(str(key)) > 3 for key in value):
         return None
     if not all(isinstance(text, (str, int, float)) for text in value.values()):
@@ -604,9 +614,9 @@ def golden(
 
     if text is None:
         return None
-    marked = _MARK.search(text)
+    marked = _MARK.search(text) or _BOXED.match(text)
     if marked is not None:
-        return _the_only(marked[1].strip())
+        return _the_only(marked["said"].strip())
     return _the_only(text)
 
 

@@ -40,8 +40,13 @@ _FLAGS = frozenset(
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 """Texts of a cell of scores that mean there is none, in lower case."""
 _JUDGED: dict[str, bool] = {
-    **dict.fromkeys(("pass", "passed", "correct", "right", "hit", "合格", *"✓✔✅☑○◯⭕"), True),
-    **dict.fromkeys(("fail", "failed", "incorrect", "wrong", "miss", "不合格", *"✗✘❌×✕✖"), False),
+    **dict.fromkeys(
+        ("pass", "passed", "correct", "right", "hit", "correct answer", "合格", *"✓✔✅☑○◯⭕"), True
+    ),
+    **dict.fromkeys(
+        ("fail", "failed", "incorrect", "wrong", "miss", "wrong answer", "不合格", *"✗✘❌×✕✖"),
+        False,
+    ),
     **languages.VERDICTS,
 }
 """Words that are a verdict whatever the column is called."""

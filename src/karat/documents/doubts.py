@@ -14,6 +14,7 @@ from statistics import correlation
 
 import msgspec
 
+from karat.documents.cells import options
 from karat.documents.columns import (
     LOOKED_AT,
     VERDICTS,
@@ -37,7 +38,7 @@ from karat.documents.names import (
 )
 from karat.documents.sentences import INSTRUCTION
 from karat.documents.unfolding import is_summary
-from karat.formats import brief, excerpt, plural, some_of
+from karat.formats import brief, excerpt, plural, some_of, text_of
 
 _FEWEST = 5  # rows from which values say something
 _MOST, _MANY, _TENTH, _FEW = 0.9, 0.5, 0.1, 0.03  # shares of rows
@@ -239,6 +240,27 @@ def _among_others(seen: Seen) -> Iterator[str]:
                     f"{len(pairs)}: if any of them is right, set `roles: {{golden: {path}}}` and "
                     f"`several: any`"
                 )
+
+
+def _in_one_place(seen: Seen) -> Iterator[str]:
+    """Right choices that stand at the same place in every row."""
+    choices = seen.roles.get("choices", ())
+    golden = seen.all("golden")[:1]
+    if not choices or not golden or len(seen.rows) < _FEWEST:
+        return
+    places: set[object] = set()
+    for row in seen.rows:
+        value = cell(row, golden[0].path)
+        given = options(row, choices)
+        if given is None:
+            return
+        places.add(given.right or text_of(value))
+
+    if len(places) == 1:
+        yield (
+            f"the right choice is at the same place in every row of '{choices[0]}': an agent that "
+            "always names this one looks perfect"
+        )
 
 
 def _joined_labels(seen: Seen) -> Iterator[str]:
@@ -578,7 +600,7 @@ def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:
 
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
-    "golden": (_among_others, _labels, _joined_labels, _instructions, _absent),
+    "golden": (_among_others, _in_one_place, _labels, _joined_labels, _instructions, _absent),
     "question": (_codes, _follow_ups, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),

@@ -36,7 +36,8 @@ _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
     answertext fullanswer program cypher translation groundtruthlabel targetoutput
     targetresponse answerspan answerpassage answerexcerpt answerquote answersnippet
-    answersentence answerindex answeridx answernumber answerletter labelindex labelidx"""
+    answersentence answeraliases answerindex answeridx answernumber answerletter labelindex
+    labelidx"""
 )
 _LABEL = 40  # characters of a class, on average
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
@@ -50,6 +51,8 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if not exact and not file.strong("question"):
         agents = [path for path in agents if joined(path) != "hypothesis"]  # of a researcher
     weak = [path for path in file.called("golden", weak=True) if file.holds_answer(path)]
+    # further spellings of the golden answer, if there is another one
+    weak = [path for path in weak if joined(path) != "answeraliases"] or weak
     whole = []
     for path in file.strong("golden"):
         if path not in exact and "." not in path:

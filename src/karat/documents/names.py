@@ -254,7 +254,7 @@ _WEAK: dict[Role, str] = {
         expectedresponse targetresponse targetoutput program cypher translation class
         verdict outcome decision finaldecision patch category completiontext groundtruthlabel ai
         bot chatbot assistant therapist counselor doctor tutor answerindex answeridx answernumber
-        answerletter labelindex labelidx""",
+        answerletter labelindex labelidx answeraliases""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
         claim intent message ticket tickettext sentence situation request userrequest vignette
         user human patient client student seeker""",

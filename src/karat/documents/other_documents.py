@@ -12,7 +12,6 @@ _KNOWN = (
     (("swagger", "paths"), "describes an API (Swagger)"),
     (("cells", "nbformat"), "is a notebook (Jupyter)"),
     (("$schema", "properties"), "describes how rows look (a JSON schema)"),
-    (("mcpServers",), "is a configuration of MCP servers"),
     (("compilerOptions",), "is a configuration of a compiler"),
     (("name", "version", "dependencies"), "describes a package and what it needs"),
     (("name", "version", "scripts"), "describes a package and its commands"),
@@ -21,6 +20,22 @@ _KNOWN = (
     (("jobs", "on"), "is a workflow of GitHub Actions"),
 )
 """Keys at the top of a document → what it is, as the end of a sentence."""
+
+
+_INSIDE = 2
+"""Objects around the servers in a configuration of MCP servers, at most: `mcp: {servers: …}`."""
+
+
+def names_servers(document: Mapping[str, Any], inside: int = _INSIDE) -> bool:
+    """Whether an object, or one inside of it, holds MCP servers by their names: how each is
+    started, or where it is.
+    """
+    parts = [part for part in document.values() if isinstance(part, Mapping)]
+    started = [part for part in parts if "command" in part]
+    addressed = [part for part in parts if "url" in part and {"type", "headers"} & {*part}]
+    if parts and len(started) + len(addressed) >= len(document):
+        return True
+    return inside > 0 and any(names_servers(part, inside - 1) for part in parts)
 
 
 def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | None:
@@ -37,6 +52,8 @@ def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | 
             if Meaning("question") in meanings(key):
                 return None
 
+    if "mcpServers" in document or names_servers(document):
+        return "is a configuration of MCP servers, and holds no questions"
     for keys, what in _KNOWN:
         if {*keys} <= {*document}:
             return f"{what}, and holds no questions"

@@ -59,10 +59,11 @@ _FORMS = word_set(
 """
 OF_JUDGES = word_set("judge grader evaluator")
 _COUNTED = word_set(
-    """ratio rate depth step steps turn turns calls rank k top year age position seed words chars
+    """depth step steps turn turns calls rank k top year age position seed words chars
     characters difficulty probability prob confidence uncertain needs review avg average mean std
     stdev median min max threshold"""
 )
+_RATES = word_set("ratio rate")
 _POINTS = word_set("points point marks mark")
 _TOPS = (1, 5, 10, 100)
 _CODED = word_set("numeric num number code value score int encoded")
@@ -114,7 +115,7 @@ def score_columns(columns: Columns) -> list[str]:
             parents |= {*words_of(parent)}
 
         aside = parents & _ASIDE and not holds_scores(path)
-        if not column.filled or aside or not column.is_scored:
+        if not column.filled or aside or not column.is_scored or _of_label(path, columns):
             continue
         words = {*words_of(last_part(path))}
         roles = [meaning.role for meaning in meanings(path)]
@@ -127,7 +128,8 @@ def score_columns(columns: Columns) -> list[str]:
         by_cells = column.is_yes_or_no or column.is_judgement
         judged = named and (by_name or by_cells)
         verdict = column.is_judgement and not sure_roles(path) and not words & _NOT_JUDGED
-        if judged or verdict or column.compares is not None or holds_scores(path):
+        compared = column.compares is not None and not words & _OF_QUESTIONS_TOO
+        if judged or verdict or compared or holds_scores(path):
             found.append(path)
 
     # an object `{score: 0.7, threshold: 0.5, success: true}` is one score
@@ -138,6 +140,17 @@ def score_columns(columns: Columns) -> list[str]:
             kept.append(path)
 
     return kept
+
+
+def _of_label(path: str, columns: Columns) -> bool:
+    """Whether a column is how sure a classifier is of the label beside it: `bert_score` with
+    `bert_label`.
+    """
+    stem = path.removesuffix("score")
+    label = columns.get(f"{stem}label")
+    if stem == path or stem[-1:] in ("", ".") or label is None or OF_JUDGES & {*words_of(stem)}:
+        return False
+    return label.texts > 0 and not label.is_scored
 
 
 def lines_alone(columns: Columns) -> str | None:
@@ -226,6 +239,8 @@ def like_scores(
             continue
         if words[:1] == ("has",) and 2 * column.filled < most:
             continue  # of some questions, and no answer
+        if _RATES & {*words} and all(map(_is_whole, column.values)):
+            continue
         known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric
         beside = (path.rpartition(".")[0], _scale(column)) in scales
@@ -253,7 +268,7 @@ def may_be_scores(columns: Columns, paths: Iterable[str]) -> list[str]:
             continue
         if is_measure(words) and words != ("ok",):
             continue
-        if _COUNTED & {*words} or names_persons(words[-1]):
+        if (_COUNTED | _RATES) & {*words} or names_persons(words[-1]):
             continue
         if words[0] in _OF_QUESTIONS or {*words} & _OF_QUESTIONS_TOO:
             continue
@@ -289,6 +304,11 @@ def _scale(column: Column) -> str | int | None:
     if not numbers or min(numbers) < 0 or len(numbers) < len(column.values):
         return None
     return next((top for top in _TOPS if max(numbers) <= top), None)
+
+
+def _is_whole(text: str) -> bool:
+    number = number_in(text)
+    return number is None or number.is_integer()
 
 
 def repeats_scores(text: object, columns: Collection[str]) -> bool:
@@ -738,7 +758,7 @@ def scores_by_system(
     found: dict[str, dict[str, str]] = {path: {} for path in systems}
     for column_path, column in columns.items():
         place = belongs_to(column_path, systems)
-        if place is None or not column.is_scored:
+        if place is None or not column.is_scored or _of_label(column_path, columns):
             continue
         path, rest = place
         metric = "_".join(rest) or "score"

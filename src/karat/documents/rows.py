@@ -34,6 +34,7 @@ from karat.documents.text_rows import rows_in_text
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
+from karat.garbage import freeze_own_objects
 
 _LONGEST_PRINTED = 1_000_000  # bytes of a line
 _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
@@ -735,6 +736,7 @@ def _odd_json(path: Path, data: bytes) -> Any:
 
 
 def _parquet(rows: Rows, path: Path, data: bytes) -> None:
+    freeze_own_objects()  # and not DuckDB's, which it would report as lost
     try:
         import duckdb
     except ModuleNotFoundError as error:
@@ -747,8 +749,17 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
         try:
             # Escape brackets and stars in the path, so that they are not a pattern.
             pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
-            cursor = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
-            names = [column[0] for column in cursor.description or ()]
+            connection.execute("SET TimeZone = 'UTC'")
+            table = connection.read_parquet(pattern)
+            selected = []
+            for name, kind in zip(table.columns, map(str, table.types), strict=True):
+                # DuckDB's own values of times with a zone need another package
+                plain = kind.replace("TIMESTAMP WITH TIME ZONE", "VARCHAR")
+                quoted = '"' + name.replace('"', '""') + '"'
+                selected.append(quoted if plain == kind else f"CAST({quoted} AS {plain})")
+
+            names = table.columns
+            cursor = table.project(", ".join(selected))
             for number, values in enumerate(cursor.fetchall(), start=1):
                 rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:

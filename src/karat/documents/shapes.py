@@ -198,15 +198,20 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if file.door == "results" and _of_systems(file, stem, letters):
             continue
         has_key = bool(letters) if marks[0] == "a" else _has_key(file, [*paths], letters)
+        if not has_key and marks[0] == "1" and file.called("question", weak=True):
+            places = _letters(file, [*map(str, range(len(marks)))])  # counted from 0
+            has_key = _has_key(file, [*paths], places, "label")
         if not stem or is_choice_stem(stem) or has_key:
             return tuple(paths)
 
     return ()
 
 
-def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -> bool:
-    """Whether a column of questions that is right by its name holds the texts of choices, or is
-    among those with their `numbers`.
+def _has_key(
+    file: Candidates, choices: Sequence[str], numbers: Sequence[str], called: str = ""
+) -> bool:
+    """Whether a column of questions that is right by its name, or `called` so, holds the texts of
+    choices, or is among those with their `numbers`.
     """
     if file.door != "dataset":
         return False
@@ -217,8 +222,8 @@ def _has_key(file: Candidates, choices: Sequence[str], numbers: Sequence[str]) -
             return False
         texts |= column.values
 
-    for path in with_role(file.columns, "golden"):
-        values = file.columns[path].values
+    for path in [*with_role(file.columns, "golden"), called]:
+        values = file.columns[path].values if path in file.columns else ()
         if path in choices or not values:
             continue
         if path in numbers or values <= texts:

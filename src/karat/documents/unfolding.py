@@ -682,7 +682,8 @@ def _metric_column(first: Sequence[Row], rows: Rows) -> str | None:
 
 
 def _value_column(row: Row) -> str | None:
-    named = ("score", "value", "verdict", "rating", "grade")
+    judged = [key for key in row if is_score_name(key)]
+    named = ("score", "value", "verdict", *(judged if len(judged) == 1 else ()))
     return next((key for key in named if score_in(row.get(key)) is not None), None)
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 import msgspec
@@ -67,6 +68,9 @@ class Promptfoo:
         except NotRead as error:
             raise BadOption("--from", str(error)) from error
 
+        if isinstance(config, dict) and "results" in config:
+            command = f"karat import promptfoo {quote(str(path))}"
+            raise BadOption("--from", f"{path} holds results of promptfoo: `{command}` reads them")
         if not isinstance(config, dict) or not any(key in config for key in _KEYS):
             raise BadOption("--from", f"{path} holds no prompts, providers or tests of promptfoo")
         reader = Tests(config, files, findings)

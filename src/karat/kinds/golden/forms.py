@@ -80,7 +80,11 @@ def _form_of(row: Row) -> Callable[[int, int, Row], Iterator[Item]] | None:
         return None
     if "paragraphs" in row and "questions" not in row:
         return _article
-    if "question" in row and "context" in row and "answers" in row:
+    answers = row.get("answers")
+    marked = isinstance(answers, Mapping) and "text" in answers
+    if isinstance(answers, list):
+        marked = all(isinstance(answer, Mapping) and "text" in answer for answer in answers)
+    if "question" in row and "context" in row and marked:
         return _flat
     if "user_scenario" in row and "evaluation_criteria" in row:
         return _tau2
@@ -111,9 +115,8 @@ def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
     """One question of SQuAD per row: `answers` is [{text: …}, …] or, as in datasets on the Hugging
     Face Hub, {text: […], …}.
     """
-    del position
     item = Item(number=number, metadata=_kept(row, "title"))
-    place = Value(row, wrong=item.wrong)
+    place = Value({"id": str(position), **row}, wrong=item.wrong)
     item.materials = place.at("context").text()
     listed = place.at("answers")
     if isinstance(listed.value, list):

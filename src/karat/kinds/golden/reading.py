@@ -667,9 +667,14 @@ class RowReader:
                 "comparison of texts"
             )
 
+        self._ask_of_object(golden)
+
+    def _ask_of_object(self, golden: str) -> None:
+        """A fault if a golden answer is an object, unless this marks the right choice."""
         column = self._columns.get(golden)
-        if column is not None and 2 * column.objects > column.filled:
-            value = self._columns[golden].example
+        marks = golden in self._choices
+        if column is not None and 2 * column.objects > column.filled and not marks:
+            value = column.example
             unpacked = value
             if "golden" in self._named:
                 return

@@ -597,6 +597,11 @@ def test_how_sure_a_classifier_is_of_its_label_is_no_score():
         ),
     ]
     assert score_columns(columns_of(rows)) == ["judge_score"]
+    said = [
+        row("text bert_label bert_score", "How nice.", "fine", 0.9),
+        row("text bert_label bert_score", "Bah.", "toxic", 1),
+    ]
+    assert read(*said) == {"question": "text", "answer": "bert_label"}
 
 
 def test_labels_that_agree_by_chance_do_not_hide_the_answer():

@@ -810,8 +810,12 @@ def test_rubrics_with_a_threshold_each_are_no_questions(tmp_path):
 
 
 @pytest.mark.parametrize("golden", [0, 1])
-def test_numbered_texts_beside_a_place_from_0_are_choices(tmp_path, golden):
-    rows = table(goal=ASKED, sol1=SAID, sol2=SAID[::-1], label=[golden, 1 - golden, 0, 1])
+@pytest.mark.parametrize("names", ["goal sol1 sol2", "prompt solution0 solution1", "Question (a) (b)"])
+def test_numbered_texts_beside_a_place_from_0_are_choices(tmp_path, golden, names):
+    asked, first_text, second_text = names.split()
+    places = [golden, 1 - golden, 0, 1]
+    label = {"label": places} if asked != "Question" else {"Answer": [f"({'ab'[at]})" for at in places]}
+    rows = table(**{asked: ASKED, first_text: SAID, second_text: SAID[::-1]}, **label)
     first = turns(load(written(tmp_path, rows)))[0]
     right = "AB"[golden]
     assert first == (f"{ASKED[0]}\n\nA) {SAID[0]}\nB) {SAID[3]}", right)

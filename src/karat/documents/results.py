@@ -142,6 +142,13 @@ def score_columns(columns: Columns) -> list[str]:
     return kept
 
 
+def labels_with_scores(columns: Columns) -> list[str]:
+    """The labels of classifiers that say how sure they are of each, as `bert_label` is beside
+    `bert_score`.
+    """
+    return [f"{path.removesuffix('score')}label" for path in columns if _of_label(path, columns)]
+
+
 def _of_label(path: str, columns: Columns) -> bool:
     """Whether a column is how sure a classifier is of the label beside it: `bert_score` with
     `bert_label`.

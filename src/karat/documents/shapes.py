@@ -182,7 +182,7 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])[).]?", path)
         if match is None:
             continue
-        stem = match[1]
+        stem = match[1].strip("([ ")
         of_some = file.door == "dataset" and stem != "" and is_choice_stem(stem)
         taken = any(path in paths for paths in file.named.values())
         if path in file.free or (of_some and column.filled and not taken):
@@ -198,7 +198,8 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         if file.door == "results" and _of_systems(file, stem, letters):
             continue
         has_key = bool(letters) if marks[0] == "a" else _has_key(file, [*paths], letters)
-        if not has_key and marks[0] == "1" and file.called("question", weak=True):
+        asked = {*file.strong("question"), *file.called("question", weak=True)} - {*paths}
+        if not has_key and marks[0] != "a" and asked and not _OF_SYSTEMS & {*words_of(stem)}:
             places = _letters(file, [*map(str, range(len(marks)))])  # counted from 0
             has_key = _has_key(file, [*paths], places, "label")
         if not stem or is_choice_stem(stem) or has_key:

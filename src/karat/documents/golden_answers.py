@@ -29,7 +29,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.results import labels_with_scores
+from karat.documents.results import label_with_score
 from karat.documents.sentences import describes, tells_how_to_judge
 from karat.documents.shapes import right_letters
 
@@ -65,7 +65,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if file.door == "results":
         exact = [path for path in exact if not is_in_answer(path) and not holds_scores(path)]
         weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
-        agents = agents or [path for path in labels_with_scores(file.free) if path not in exact]
+        agents = agents or [path for path in label_with_score(file.free) if path not in exact]
         if not agents:
             agents = outermost(path for path in file.inside("answer") if is_in_answer(path))
 

@@ -142,11 +142,12 @@ def score_columns(columns: Columns) -> list[str]:
     return kept
 
 
-def labels_with_scores(columns: Columns) -> list[str]:
-    """The labels of classifiers that say how sure they are of each, as `bert_label` is beside
-    `bert_score`.
+def label_with_score(columns: Columns) -> list[str]:
+    """The label of a classifier that says how sure it is of each, as `bert_label` is beside
+    `bert_score`; empty: there is none, or several.
     """
-    return [f"{path.removesuffix('score')}label" for path in columns if _of_label(path, columns)]
+    sure = [path for path in columns if _of_label(path, columns)]
+    return [f"{path.removesuffix('score')}label" for path in sure if len(sure) == 1]
 
 
 def _of_label(path: str, columns: Columns) -> bool:

@@ -10,6 +10,8 @@ from karat_studies.replication import (
     Side,
     StudyTest,
     draw_scores,
+    log_bf10_binomial,
+    log_bf10_binomial_logistic,
     replication_measures,
     score_test,
     score_tests,
@@ -110,3 +112,19 @@ def test_a_low_coverage_takes_the_agent_from_a_finding_and_a_middling_one_flags_
     assert middling.pas == fine.pas
     every = score_tests([test("F1", "T2", 0.49)], min_coverage=0.4)
     assert not math.isnan(every.findings[0].pas)
+
+
+@pytest.mark.parametrize(("k", "n", "p0"), [(0, 0, 0.5), (3, 10, 0.5), (48, 100, 0.3), (700_000, 1_000_000, 0.5)])
+def test_a_narrow_logistic_prior_is_no_evidence_and_both_priors_agree_roughly(k, n, p0):
+    assert log_bf10_binomial_logistic(k, n, p0=p0, rscale=1e-9) == pytest.approx(0, abs=1e-2)
+    both = log_bf10_binomial_logistic(k, n, p0=p0, rscale=1.0), log_bf10_binomial(k, n, p0=p0)
+    assert both[0] == pytest.approx(both[1], abs=3 + 0.001 * abs(both[1]))
+
+
+def test_the_logistic_prior_is_symmetric_and_broadcasts():
+    k = np.arange(11)
+    found = log_bf10_binomial_logistic(k, 10)
+    assert found == pytest.approx(found[::-1])
+    assert math.isnan(log_bf10_binomial_logistic([11], 10)[0])
+    with pytest.raises(ValueError, match="k: must be at most n"):
+        log_bf10_binomial_logistic(11, 10)

@@ -35,9 +35,6 @@ NOT_OURS = {
     **dict.fromkeys(NO_KIND, "computed nowhere: no kind of test has this effect size"),
     **dict.fromkeys(["meta_fixed", "meta_random_DL", "meta_random_REML"], "computed nowhere: no study is pooled so"),
     "hedges_g_var_unbiased": "computed nowhere: standard errors are the large-sample ones",
-    **dict.fromkeys(
-        ["ln_bf10_binomial_logistic", "ln_bf10_normal_prior"], "computed nowhere: no kind of test has this prior"
-    ),
 }
 
 # Parts of rows that are answered: what of their `expected` nothing here computes.
@@ -202,6 +199,7 @@ ANSWERS = {
     ),
     "ln_bf10_anova_pearson": lambda f, df1, df2, alpha: rep.log_bf10_anova(f, df1, df2, method="pearson"),
     "ln_bf10_binomial_beta": rep.log_bf10_binomial,
+    "ln_bf10_binomial_logistic": rep.log_bf10_binomial_logistic,
     "ln_bf10_contingency_gunel_dickey": _contingency,
     "ln_bf10_jzs_ttest": lambda t, n1, n2, **prior: rep.log_bf10_ttest(t, n1, n2 or None, **prior),
     "ln_bf10_kendall": rep.log_bf10_kendall,
@@ -209,6 +207,7 @@ ANSWERS = {
     "ln_bf10_mann_whitney_normal": partial(rep.log_bf10_mann_whitney, method="asymptotic"),
     "ln_bf10_mann_whitney_teststat": rep.log_bf10_mann_whitney,
     "ln_bf10_meta_ttest": rep.log_bf10_meta_ttest,
+    "ln_bf10_normal_prior": rep.log_bf10_normal_prior,
     "ln_bf10_pearson": rep.log_bf10_pearson,
     "ln_bf10_pearson_wetzels": lambda r, n: rep.log_bf10_regression(r * r, n, 1, rscale=1),
     "ln_bf10_spearman_teststat": rep.log_bf10_spearman,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         log_bf10_anova,
         log_bf10_bound_from_p,
         log_bf10_meta_ttest,
+        log_bf10_normal_prior,
         log_bf10_regression,
         log_bf10_ttest,
         log_bf10_z,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     )
     from karat_studies.replication.counts import (
         log_bf10_binomial,
+        log_bf10_binomial_logistic,
         log_bf10_contingency,
     )
     from karat_studies.replication.differences import (
@@ -189,11 +191,13 @@ __all__ = [
     "join_draws",
     "log_bf10_anova",
     "log_bf10_binomial",
+    "log_bf10_binomial_logistic",
     "log_bf10_bound_from_p",
     "log_bf10_contingency",
     "log_bf10_kendall",
     "log_bf10_mann_whitney",
     "log_bf10_meta_ttest",
+    "log_bf10_normal_prior",
     "log_bf10_of",
     "log_bf10_pearson",
     "log_bf10_regression",
@@ -248,8 +252,8 @@ __getattr__, __dir__ = lazy(
             "pas_log_odds pas_normalized pool_pas posterior"
         ),
         "bayes": (
-            "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_regression "
-            "log_bf10_ttest log_bf10_z"
+            "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_normal_prior "
+            "log_bf10_regression log_bf10_ttest log_bf10_z"
         ),
         "beyond": (
             "Equivalence PredictionInterval ReplicationMeasures SmallTelescopes effect_with_power "
@@ -261,7 +265,7 @@ __getattr__, __dir__ = lazy(
             "weighted_ccc weights_by_study"
         ),
         "correlations": "log_bf10_kendall log_bf10_pearson log_bf10_spearman",
-        "counts": "log_bf10_binomial log_bf10_contingency",
+        "counts": "log_bf10_binomial log_bf10_binomial_logistic log_bf10_contingency",
         "differences": "Difference reference_differences repeated_differences",
         "effects": (
             "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "

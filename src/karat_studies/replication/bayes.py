@@ -16,6 +16,7 @@ from karat_studies.replication._inputs import (
     Floats,
     Numbers,
     Result,
+    above_0,
     at_least_0,
     check_choice,
     counts,
@@ -258,6 +259,33 @@ def log_bf10_meta_ttest(
 
     ts, size, df = np.broadcast_arrays(ts, size, df)
     return log_meta_bf(ts, np.sqrt(size), df, scale, alternative)
+
+
+def log_bf10_normal_prior(
+    estimate: Numbers,
+    se: Numbers,
+    *,
+    prior_sd: Numbers,
+    errors: str = "nan",
+) -> Result:
+    """Ln BF10 of an estimate with a standard error: effect ~ Normal(0, prior_sd²) against 0.
+
+        ln BF10 = ½ ln(se²/(se² + prior_sd²)) + ½ z² prior_sd²/(se² + prior_sd²), z = estimate/se
+
+    >>> round(log_bf10_normal_prior(0.5, 0.2, prior_sd=1), 12)
+    1.375759423297
+
+    Dienes (2014), Front. Psychol. 5:781.
+    """
+    value = floats("estimate", estimate)
+    error = above_0("se", se, errors=errors)
+    prior = above_0("prior_sd", prior_sd, errors=errors)
+
+    def kernel(e: Floats, s: Floats, sd: Floats) -> Floats:
+        share = 1 / (1 + (s / sd) ** 2)
+        return np.asarray(0.5 * np.log1p(-share) + 0.5 * (e / s) ** 2 * share)
+
+    return evaluate(kernel, value, error, prior)
 
 
 def log_bf10_bound_from_p(p: Numbers, *, errors: str = "nan") -> Result:

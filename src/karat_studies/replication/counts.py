@@ -92,6 +92,72 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
     return np.asarray(log_bf + np.where(plain, 0.0, moved - special.betaln(a, b)))
 
 
+def log_bf10_binomial_logistic(
+    k: Numbers,
+    n: Numbers,
+    *,
+    p0: Numbers = 0.5,
+    rscale: Numbers = 0.5,
+    errors: str = "nan",
+) -> Result:
+    """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share =
+    p0.
+
+    The prior of R's BayesFactor, for comparison with it; tests are scored with the beta prior of
+    `log_bf10_binomial`. Accurate to 1e-9 for n ≤ 10⁷.
+
+        BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ
+        f(u) = e^{−u}/(1 + e^{−u})²
+
+    >>> round(log_bf10_binomial_logistic(480, 1000), 6)
+    -1.743998
+
+    Morey & Rouder, BayesFactor (R), `proportionBF`.
+    """
+    hits, size, share = _hits(k, n, p0, errors)
+    spread = finite_above_0("rscale", rscale, errors=errors)
+    return evaluate(_binomial_logistic, hits, size, share, spread)
+
+
+def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
+    """Trapezoid in u with θ = mode + s·sinh(u): the integrand is log-concave, its tails
+    exponential.
+    """
+    start = special.logit(p0)
+    low = np.minimum(start, -40.0) - 40
+    high = np.maximum(start, 40.0) + 40
+    for _ in range(64):
+        mode = (low + high) / 2
+        rising = k - n * special.expit(mode) - np.tanh((mode - start) / (2 * r)) / r > 0
+        low = np.where(rising, mode, low)
+        high = np.where(rising, high, mode)
+
+    steep = np.cosh(np.clip((mode - start) / (2 * r), -300, 300))
+    bend = n * special.expit(mode) * special.expit(-mode) + 1 / (2 * r * r * steep**2)
+    width = 1 / np.sqrt(bend)
+    reach = np.arcsinh((45 * r + 45) / width)
+    miss = n - k
+    origin = k * special.log_expit(start) + miss * special.log_expit(-start)
+    total = np.zeros_like(k)
+    peak = np.full_like(k, -np.inf)
+    for u in np.linspace(-1.0, 1.0, 321):
+        theta = mode + width * np.sinh(reach * u)
+        away = np.abs(theta - start) / r
+        here = (
+            k * special.log_expit(theta)
+            + miss * special.log_expit(-theta)
+            - origin
+            - away
+            - 2 * np.log1p(np.exp(-away))
+        )
+        here = here + np.log(np.cosh(reach * u))
+        top = np.maximum(peak, here)
+        total = total * np.exp(peak - top) + np.exp(here - top)
+        peak = top
+
+    return np.asarray(peak + np.log(total * reach * width / (160 * r)))
+
+
 def _binomial_half(greater: bool, k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
     if not greater:
         k, p0, a, b = n - k, 1 - p0, b, a

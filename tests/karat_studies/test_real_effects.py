@@ -71,7 +71,7 @@ def test_the_overall_ecs_weighs_studies_then_findings_then_tests(rows, level, pr
         nested = len({f for s, f in zip(studies, findings, strict=True) if s == study})
         weighted.append((x, y, Fraction(1, len(set(studies)) * nested * alike)))
     assert sum(w for _, _, w in weighted) == 1
-    weights = weights_by_study(studies, findings, np.ones(len(rows), dtype=bool), level=level)
+    weights = weights_by_study(studies, findings, np.ones(len(rows), dtype=bool))
     assert weights == pytest.approx([float(w) for _, _, w in weighted], rel=1e-14)
     found = weighted_ccc([row["ES_Original"] for row in rows], [row["ES_Replication"] for row in rows], weights)
     assert found.value == pytest.approx(float(exact_ccc(weighted)), abs=1e-12)

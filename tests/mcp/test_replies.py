@@ -73,6 +73,29 @@ MALFORMED = [
     ),
     pytest.param('[{"jsonrpc": "2.0", "id": ID, "result": GOOD}]', "its reply is a batch", id="batch"),
     pytest.param('{"jsonrpc": "2.0", "id": ID, "result": {"x": "\xff"}}', "its reply is not UTF-8", id="not UTF-8"),
+    pytest.param(
+        '{"jsonrpc": "2.0", "id": ID, "result": {"x": ' + "[" * 20_000 + "]" * 20_000 + "}}",
+        "its reply is nested too deeply",
+        id="nested",
+    ),
+]
+
+AROUND = [
+    pytest.param('Searching... {"jsonrpc": "2.0", "id": ID, "result": GOOD}', id="text before it"),
+    pytest.param('\r 10%|#   |\r100%|####|{"jsonrpc": "2.0", "id": ID, "result": GOOD} done', id="a progress bar"),
+    pytest.param('\xef\xbb\xbf{"jsonrpc": "2.0", "id": ID, "result": GOOD}', id="byte order mark"),
+    pytest.param(
+        '{"id": ID, "error": null}\n{"error": "no cache"}\n{"jsonrpc": "2.0", "id": ID, "result": GOOD}',
+        id="logs in JSON",
+    ),
+    pytest.param(
+        'DEBUG got {"jsonrpc": "2.0", "id": ID, "method": "tools/call"}\n{"jsonrpc": "2.0", "id": ID, "result": GOOD}',
+        id="a log of the request",
+    ),
+    pytest.param(
+        '{"jsonrpc": "2.0", "id": ID, "result": GOOD}{"jsonrpc": "2.0", "method": "notifications/message"}',
+        id="two messages in a line",
+    ),
 ]
 
 
@@ -100,6 +123,52 @@ def test_a_stdio_server_is_told_what_is_wrong_with_its_reply(tmp_path: Path, rep
     assert after.error == "no such method", "the session goes on"
 
 
+@pytest.mark.parametrize("reply", AROUND)
+def test_a_reply_is_read_whatever_else_a_stdio_server_prints(tmp_path: Path, reply: str) -> None:
+    args = ("-c", _SERVER, reply.replace("GOOD", GOOD))
+    server = McpServer(name="odd", type="stdio", command=sys.executable, args=args, call_timeout_seconds=60)
+    assert called(server, tmp_path)[0].result == "fine"
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"content": "Paris"}, "content: input should be a valid list"),
+        ({"content": [{"type": "text", "text": ["Paris"]}]}, "content.0.text: input should be a valid string"),
+        ({"content": [], "structuredContent": {"city": "Paris"}}, "structuredContent.city is not as `type` of the"),
+    ],
+)
+def test_an_invalid_result_is_not_quoted_where_a_scorer_could_find_the_answer(
+    toolbox, condition, raw_server, result, said
+):
+    schema = {"type": "object", "properties": {"city": {"type": "integer"}}}
+    raw_server.tools[0]["outputSchema"] = schema
+    raw_server.answers["tools/call"] = lambda request: {"result": result}
+    server = McpServer(name="r", type="http", url=raw_server.url)
+
+    async def story():
+        async with toolbox(server) as box, box.open(condition(server)) as tools:
+            return await tools.call("r", "t", {})
+
+    call = asyncio.run(story())
+    assert said in call.error
+    assert "Paris" not in call.error
+
+
+def test_null_is_as_if_absent(toolbox, condition, raw_server):
+    content = [{"type": "text", "text": "fine", "annotations": None}]
+    raw_server.answers["tools/call"] = lambda request: {
+        "result": {"content": content, "isError": None, "structuredContent": None}
+    }
+    server = McpServer(name="r", type="http", url=raw_server.url)
+
+    async def story():
+        async with toolbox(server) as box, box.open(condition(server)) as tools:
+            return await tools.call("r", "t", {})
+
+    assert asyncio.run(story()).result == "fine"
+
+
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -107,7 +176,7 @@ def test_a_stdio_server_is_told_what_is_wrong_with_its_reply(tmp_path: Path, rep
         ('{"jsonrpc": "2.0", "id": ID, "error": "no index"}', "error: input should be "),
         ('{"jsonrpc": "2.0", "id": "ID", "result": GOOD}', "its reply has the id '"),
         ('{"jsonrpc": "2.0", "id": ID, "result": {"x": "\\ud800"}}', "Invalid JSON: "),
-        ("<html>", "Invalid JSON: "),
+        ('{"jsonrpc": "2.0", "id": ID, ', "Invalid JSON: "),
     ],
 )
 def test_an_http_server_is_told_what_is_wrong_with_its_reply(

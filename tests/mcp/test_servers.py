@@ -18,8 +18,29 @@ from karat.testing.mcp_server import stdio_server
 SECRET = "s3cr3t/of the-server"
 
 
-def python(code: str, **fields) -> McpServer:
-    return McpServer(name="broken", type="stdio", command="python", args=("-c", code), **fields)
+# Ends at a request that it does not know, as servers written with rmcp do. VERSION [ERROR of tools/list]
+OLDER = r"""
+import json, sys
+about = {"protocolVersion": sys.argv[1], "capabilities": {"tools": {}}, "serverInfo": {"name": "old", "version": "1"}}
+known = {"initialize": about, "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
+         "tools/call": {"content": [{"type": "text", "text": "fine"}]}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    with open("asked.txt", "a") as log:
+        print(asked["method"], file=log)
+    if "id" not in asked:
+        continue
+    if asked["method"] not in known:
+        sys.exit("ExpectedInitializeRequest")
+    answer = {"result": known[asked["method"]]}
+    if asked["method"] == "tools/list" and sys.argv[2:]:
+        answer = {"error": {"code": -32603, "message": sys.argv[2]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+def python(code: str, *args: str, **fields) -> McpServer:
+    return McpServer(name="broken", type="stdio", command="python", args=("-c", code, *args), **fields)
 
 
 def test_calls_give_text_and_tool_errors_are_data(toolbox, condition):
@@ -150,6 +171,18 @@ def test_a_tool_that_hangs_is_a_fault_after_its_timeout_and_the_session_goes_on(
             "MCP server 'broken' does not speak MCP: ",
             id="answers nonsense",
         ),
+        pytest.param(
+            python(OLDER, "2024-10-07"),
+            "mcp_protocol",
+            "MCP server 'broken' speaks protocol 2024-10-07, which karat does not",
+            id="an unknown version",
+        ),
+        pytest.param(
+            python(OLDER, "2025-06-18", "no index"),
+            "mcp_handshake",
+            "MCP server 'broken' answered with an error: no index",
+            id="cannot list its tools",
+        ),
     ],
 )
 def test_a_server_that_does_not_come_up_says_why(toolbox, condition, server, kind, message):
@@ -164,6 +197,22 @@ def test_a_server_that_does_not_come_up_says_why(toolbox, condition, server, kin
 
 
 @pytest.mark.slow
+def test_a_server_that_ends_at_a_request_of_the_newest_version_is_asked_as_an_older_one(toolbox, condition, tmp_path):
+    server = python(OLDER, "2025-06-18")
+
+    async def story():
+        async with toolbox(server) as box:
+            listed = (await box.preflight())["broken"]
+            async with box.open(condition(server)) as tools:
+                return listed, await tools.call("broken", "t", {})
+
+    listed, call = asyncio.run(story())
+    assert (listed.protocol, call.result) == ("2025-06-18", "fine")
+    # preflight, and the trial, which knows
+    asked = (tmp_path / "asked.txt").read_text().split()
+    assert asked == ["server/discover", *2 * ["initialize", "notifications/initialized", "tools/list"], "tools/call"]
+
+
 def test_text_on_stdout_between_messages_does_no_harm(toolbox, condition):
     async def story():
         server = stdio_server("s", "--babble", "Listening…\n")

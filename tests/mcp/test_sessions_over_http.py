@@ -42,6 +42,9 @@ def called(toolbox, condition, server, *, times: int = 1, at_once: bool = False)
 def gone(request, status: int, body: object) -> Response:
     if isinstance(body, str):
         return Response(body, status=status, content_type="text/plain")
+    if isinstance(body, list):
+        text = f"event: message\r\ndata: {json.dumps(body[0] | {'id': request.json['id']})}\r\n\r\n"
+        return Response([text[:40], text[40:]], status=status, content_type="text/event-stream")
     return Response(json.dumps(body), status=status, content_type="application/json")
 
 
@@ -62,6 +65,8 @@ def error(message: str, code: int = -32001) -> dict[str, object]:
         pytest.param(410, "", id="410 with nothing"),
         pytest.param(200, error("Session not found"), id="200 with an error"),
         pytest.param(200, error("Your session has expired", -32000), id="200 about an expired session"),
+        pytest.param(200, error("The session is no longer valid"), id="200 about a session not valid"),
+        pytest.param(200, [error("Session not found")], id="200 with an error in a stream"),
         pytest.param(409, error("Unknown session", -32600), id="409 about the session"),
         pytest.param(500, error("Internal error: session not found", -32603), id="500 about the session"),
     ],
@@ -195,6 +200,13 @@ def stdio(reply: str) -> McpServer:
             id="a proxy's page",
         ),
         pytest.param({"response": " \n", "content_type": "application/json"}, "HTTP 200 and app", id="empty JSON"),
+        pytest.param({"response": "{}", "content_type": "application/json"}, "HTTP 200 and app", id="no message"),
+        pytest.param(
+            {"response": '{"jsonrpc": "2.0"}', "status": 202, "content_type": "application/json"}, "HTTP 202", id="202+"
+        ),
+        pytest.param(
+            {"response": '{"error": {"code": 1}}', "status": 500, "content_type": "application/json"}, "500", id="500"
+        ),
         pytest.param({"response": "Bad gateway", "status": 502}, "HTTP 502", id="502"),
     ],
 )

@@ -87,6 +87,14 @@ def test_a_modern_server_may_list_a_tool_with_a_header_that_cannot_be_sent(toolb
     assert "tools/call" not in raw_server.seen
 
 
+def test_of_two_tools_with_one_name_the_first_is_used_and_the_other_named(toolbox, condition, raw_server):
+    pages = iter([{"tools": [GOOD], "nextCursor": "2"}, {"tools": [GOOD | {"description": "other"}]}] * 9)
+    raw_server.answers["tools/list"] = lambda request: {"result": next(pages)}
+    listed, names, made, _ = opened(toolbox, condition, remote(raw_server), "good")
+    assert (names, listed.left_out) == (["good"], {"another good": "a tool before it has the same name"})
+    assert made[0][0].result == "fine"
+
+
 def test_an_empty_cursor_ends_the_list(toolbox, condition, raw_server):
     raw_server.answers["tools/list"] = lambda request: {"result": {"tools": [GOOD], "nextCursor": ""}}
     assert opened(toolbox, condition, remote(raw_server))[1] == ["good"]

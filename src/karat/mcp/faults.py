@@ -28,11 +28,18 @@ import msgspec
 
 from karat.errors import InfrastructureFault
 from karat.mcp.launch import CANNOT_START, EXIT_CANNOT_START
+from karat.mcp.results import misfit
 from karat.records import McpServer
 from karat.redact import Redactor
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+# of errors that are not an MCP server's own: it knows no MCP, its reply was no message, or the SDK
+# made it
+_NOT_ITS_OWN = (0, -32601, -32600, -32700, -32000, -32001)
+_OTHER_VERSION = "Unsupported protocol version from the server: "
 
 
 def printable(text: str) -> str:
@@ -248,7 +255,7 @@ def _from_error(
         return "mcp_init_timeout", f"did not finish its handshake within {limit}{hint}", True
 
     first = next(leaves(error))
-    reason = printable(str(first)) or type(first).__name__
+    reason = printable(misfit(first)) or type(first).__name__
     if ready:
         return "mcp_server_down", f"broke off while in use: {reason}{_not_mcp(evidence)}", True
     if isinstance(first, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
@@ -257,6 +264,12 @@ def _from_error(
         return "mcp_unreachable", f"cannot be reached: {reason}", True
     if isinstance(first, OSError):
         return "mcp_server_start", f"cannot be started: {reason}", False
+    version = reason.removeprefix(_OTHER_VERSION)
+    if version != reason:
+        return "mcp_protocol", f"speaks protocol {version}, which karat does not", False
+    code = getattr(getattr(first, "error", None), "code", 0)
+    if code not in _NOT_ITS_OWN and evidence.not_mcp is None:
+        return "mcp_handshake", f"answered with an error: {reason}", False
     return "mcp_handshake", f"does not speak MCP: {reason}{_not_mcp(evidence)}", False
 
 

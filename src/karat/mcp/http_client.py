@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -24,8 +25,11 @@ _NOT_THE_SERVER = (401, 403, 429, 502, 503, 504)
 """Statuses that ask for a login or for patience, whatever the body says."""
 _ENDED = (400, 404, 410)
 """Statuses that say that a session has ended; with any other, only the words of an error can."""
+_END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LONGEST_ERROR = 4096  # bytes of a first event that may say that a session has ended
 _SESSION_ENDED = re.compile(
     r"session\b.*\b(?:not found|not exist|unknown|expired|invalid|ended|closed|terminated|gone)\b"
+    r"|session\b.*\b(?:no longer|not) (?:valid|active|available|open)\b"
     r"|\b(?:no such|unknown|invalid|expired|missing|no valid)\b.{0,20}\bsession\b"
     r"|\bnot (?:been )?initiali[sz]ed\b"
 )
@@ -149,23 +153,73 @@ async def _answers(response: httpx2.Response) -> bool:
     kind = response.headers.get("content-type", "").lower()
     if response.is_error:
         return response.status_code not in _NOT_THE_SERVER and await _error_in(response) is not None
+    if response.status_code in (202, 204):
+        return False
     if kind.startswith("text/event-stream"):
         return True
-    return kind.startswith("application/json") and bool((await response.aread()).strip())
+    return kind.startswith("application/json") and b'"jsonrpc"' in await response.aread()
 
 
 async def _error_in(response: httpx2.Response) -> JsonObject | None:
-    """The error of JSON-RPC in a response; None if there is none."""
-    if not response.headers.get("content-type", "").lower().startswith("application/json"):
+    """The error of JSON-RPC in a response, or in the first event of a stream; None if there is
+    none.
+    """
+    kind = response.headers.get("content-type", "").lower()
+    if kind.startswith("text/event-stream") and not response.is_error:
+        body = await _first_event(response)
+    elif kind.startswith("application/json"):
+        body = await response.aread()
+    else:
         return None
+
     try:
-        message = msgspec.json.decode(await response.aread())
+        message = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
-    if isinstance(message, dict):
+    if isinstance(message, dict) and "jsonrpc" in message:
         error = message.get("error")
     else:
         error = None
 
     return error if isinstance(error, dict) else None
+
+
+class _Begun(httpx2.AsyncByteStream):
+    """A stream whose first pieces were read already."""
+
+    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+        self._whole = whole
+        self._pieces = aiter(whole)
+        self._first: list[bytes] = []
+
+    async def event(self) -> bytes:
+        """The data of the first event, if it is short."""
+        read = b""
+        while _END_OF_EVENT.search(read) is None and len(read) < _LONGEST_ERROR:
+            piece = await anext(self._pieces, None)
+            if piece is None:
+                break
+            self._first.append(piece)
+            read += piece
+
+        lines = _END_OF_EVENT.split(read)[0].splitlines()
+        return b"\n".join(line[5:] for line in lines if line.startswith(b"data:"))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._first:
+            yield piece
+        async for piece in self._pieces:
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()
+
+
+async def _first_event(response: httpx2.Response) -> bytes:
+    stream = response.stream
+    if not isinstance(stream, httpx2.AsyncByteStream) or "content-encoding" in response.headers:
+        return b""
+    if not isinstance(stream, _Begun):
+        response.stream = stream = _Begun(stream)
+    return await stream.event()

@@ -5,13 +5,15 @@ The SDK drops such a line, and the request would wait for its timeout and be rep
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcp_types import JSONRPCError, JSONRPCMessage
+    from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse
 
     from karat.mcp.faults import Evidence
     from karat.mcp.screen import Screen
@@ -24,6 +26,10 @@ _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
 # pieces of the reply, which pydantic cuts
 _INPUT = re.compile(r", input_value=.*?, input_type=\w+", re.DOTALL)
 _SHOWN = 200  # characters of a server's own error
+_START = re.compile(r'\{\s*"(?:jsonrpc|id|result|error)"\s*:')
+_MOST_STARTS = 10  # of replies in one line
+_NUMBER = re.compile(r'"id"\s*:\s*(\d{1,15})\b')
+_decode = json.JSONDecoder().raw_decode
 
 
 class Pending:
@@ -79,8 +85,10 @@ class Pending:
             return self._error(alone[0], _in_short(str(error)))
         return None
 
-    def malformed(self, line: bytes) -> Sequence[JSONRPCError]:
-        """Errors for the requests that this line was meant to answer; none if it is not a reply."""
+    def malformed(self, line: bytes) -> tuple[Sequence[JSONRPCMessage], str]:
+        """What a line that is no message brings for the requests: errors, or the replies that stand
+        among other text; and the start of a line that is not a reply.
+        """
         try:
             text = line.decode()
             problem = None
@@ -88,24 +96,48 @@ class Pending:
             text = line.decode("utf-8", "replace")
             problem = f"its reply is not UTF-8 (byte {error.start})"
 
+        junk = text[:_SHOWN].strip()
         try:
             message = json.loads(text)
-        except (ValueError, RecursionError):
-            return []
+        except ValueError:
+            return [*map(self._finished, self._among(text))], junk
+        except RecursionError:
+            message = {}
+            if (number := _NUMBER.search(text)) is not None:
+                message = {"jsonrpc": "2.0", "id": int(number[1])}
+            problem = "its reply is nested too deeply"
 
         if isinstance(message, list):
             problem = "its reply is a batch, which the protocol does not have"
-        errors = []
+        errors: list[JSONRPCMessage] = []
         for reply in message if isinstance(message, list) else [message]:
-            if not isinstance(reply, dict) or "method" in reply:
+            # Logs are JSON too, with fields such as `id` and `error`
+            if not isinstance(reply, dict) or "method" in reply or not _is_reply(reply):
                 continue
-            meant = None
-            if {"id", "result", "error"} & reply.keys():
-                meant = self._meant(reply.get("id"))
+            meant = self._meant(reply.get("id"))
             if meant is not None:
                 errors.append(self._error(meant, problem or _problem(reply)))
 
-        return errors
+        return errors, "" if errors else junk
+
+    def _among(self, text: str) -> Iterator[JSONRPCResponse | JSONRPCError]:
+        """The replies that stand in a line with other text, such as a progress bar before them."""
+        from mcp_types import jsonrpc_message_adapter
+
+        end = 0
+        for start in itertools.islice(_START.finditer(text), _MOST_STARTS):
+            if start.start() < end:
+                continue
+            with suppress(ValueError, RecursionError):
+                found, end = _decode(text, start.start())
+                reply: Any = jsonrpc_message_adapter.validate_python(found, by_name=False)
+                if not hasattr(reply, "method") and reply.id in self._ids:
+                    yield reply
+
+    def _finished(self, reply: JSONRPCResponse | JSONRPCError) -> JSONRPCMessage:
+        assert reply.id is not None
+        self._finish(reply.id, reply)
+        return reply
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""
@@ -153,6 +185,11 @@ def _in_short(validation: str) -> str:
         otherwise = _INPUT.sub("", validation)
 
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
+
+
+def _is_reply(message: dict[str, object]) -> bool:
+    brings = "result" in message or message.get("error") is not None
+    return "jsonrpc" in message or ("id" in message and brings)
 
 
 def _spelled(number: object) -> str:

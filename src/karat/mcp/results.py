@@ -137,6 +137,22 @@ def answer_of(result: BaseModel) -> JsonObject | None:
     return result.structured_content if isinstance(result, CallToolResult) else content_of(result)
 
 
+def misfit(error: BaseException) -> str:
+    """What is wrong with a result, without its values: a scorer could find the answer in them."""
+    from jsonschema import ValidationError as SchemaMisfit
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        # Without the names of the SDK's types
+        place = [str(part) for part in first["loc"] if not str(part)[:1].isupper()]
+        return f"{'.'.join(place) or 'it'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    if isinstance(cause := error.__cause__, SchemaMisfit):
+        place = ["structuredContent", *map(str, cause.absolute_path)]
+        return f"{'.'.join(place)} is not as `{cause.validator}` of the tool's outputSchema says"
+    return str(error)
+
+
 _ENVELOPE = ("_meta", "resultType", "ttlMs", "cacheScope")
 
 

@@ -32,6 +32,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.left_out: dict[str, str] = {}  # tools that no client can call → why
+        self._names: set[str] = set()  # of the tools of the list so far
         self.changed = False  # the server has announced another list of tools
 
     def notified(self, method: str) -> None:
@@ -48,11 +49,14 @@ class Screen:
         error: Any = getattr(reply, "error", None)
         parameters = request.params or {}
         if error is None:
-            if reply.result.get("nextCursor") == "":
-                del reply.result["nextCursor"]
+            # Many servers write null for what is absent, and an empty cursor for the last page
+            for key, value in list(reply.result.items()):
+                if value is None or (key == "nextCursor" and value == ""):
+                    del reply.result[key]
             if request.method == "tools/list":
                 if not parameters.get("cursor"):
                     self.left_out.clear()
+                    self._names.clear()
 
                 # Revisions from 2026 on name theirs in each request, and the others are alike
                 meta = parameters.get("_meta")
@@ -78,8 +82,11 @@ class Screen:
             if not isinstance(name, str):
                 name = f"number {place} of the list"
             problem = _problem(result | {"tools": [tool]}, version)
-            if problem is None:
+            if problem is None and name in self._names:
+                self.left_out[f"another {name}"] = "a tool before it has the same name"
+            elif problem is None:
                 kept.append(tool)
+                self._names.add(name)
             else:
                 self.left_out[name] = problem
 

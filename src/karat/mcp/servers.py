@@ -22,7 +22,15 @@ from karat.mcp.parts import Carrier, Recordings, ServerConnection, ServerTokens,
 from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
 from karat.mcp.results import Outcome, answer_of, as_call, bounded, images_of
 from karat.mcp.session import Session
-from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
+from karat.records import (
+    MODERN_PROTOCOL,
+    Cassettes,
+    Condition,
+    JsonObject,
+    McpServer,
+    ServerEvent,
+    ToolCall,
+)
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -385,6 +393,10 @@ class Toolbox:
             answering=answering,
             tokens=tokens,
         )
+        known = self._first_lists.get((server.name, False))
+        # A program stays what it is; what listens at an address may be replaced by a newer one
+        if known is not None and server.type == "stdio":
+            session.is_older = known.protocol != MODERN_PROTOCOL
         self._open.add(session)
         return session
 

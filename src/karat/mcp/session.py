@@ -20,10 +20,11 @@ import msgspec
 import karat
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, call_timeout, fault_of
+from karat.mcp.launch import EXIT_CANNOT_START
 from karat.mcp.negotiation import Introduction, negotiate
 from karat.mcp.preflight import Offer, ToolList, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import Outcome, as_json, failure_of, masked, sendable
+from karat.mcp.results import Outcome, as_json, failure_of, masked, misfit, sendable
 from karat.mcp.screen import Answered, Screen, Undelivered
 from karat.mcp.stdio import StdioLink
 from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ServerEvent
@@ -78,6 +79,7 @@ class Session:
         self._listed = asyncio.Event()
         self._screen = Screen()
         self._answering = answering
+        self.is_older = False  # the server is known not to speak the newest version
         self._one_call = asyncio.Lock()
         self._broken = False
         self._client: Client | None = None
@@ -249,7 +251,8 @@ class Session:
         elif isinstance(error, TimeoutError) and self.alive:
             raise call_timeout(self.server, label, self._link.evidence)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):
-            return Outcome(error=f"the result does not conform: {error}", milliseconds=milliseconds)
+            problem = f"the server's result does not follow the protocol: {misfit(error)}"
+            return Outcome(error=self._redact(problem), milliseconds=milliseconds)
 
         raise await self._down(error)
 
@@ -282,44 +285,61 @@ class Session:
 
     async def _own(self) -> None:
         import anyio
+        from mcp import MCPError
+
+        with self._scope:
+            self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
+            try:
+                await self._hold("legacy" if self.is_older else "auto")
+            except (ExceptionGroup, MCPError):
+                # Servers of older revisions may end at the request that only the newest has
+                if not self._ended_at_start():
+                    raise
+                self._link.evidence = Evidence()
+                self._stop.clear()
+                await self._hold("legacy")
+
+    def _ended_at_start(self) -> bool:
+        code = self._link.evidence.exit_code
+        may_be_older = self.server.protocol == "auto" and not self.is_older
+        return may_be_older and not self._listed.is_set() and code not in (None, EXIT_CANNOT_START)
+
+    async def _hold(self, handshake: str) -> None:
+        """Opens the session, and keeps it until `stop`."""
         from mcp import Client, types
 
         information = types.Implementation(name="karat", version=karat.__version__)
-        with self._scope:
-            self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
-            pinned = self.server.protocol
-            # With a modern version nothing is sent: the handshake is then our own.
-            mode = "auto" if pinned == "auto" else MODERN_PROTOCOL
-            async with Client(
-                self._link.connect(self._screen),
-                mode=mode,
-                client_info=information,
-                elicitation_callback=self._answering,
-                cache=None,
-            ) as client:
-                if pinned != "auto":
-                    elicits = self._answering is not None
-                    client_side = Introduction(
-                        server=self.server.name, information=information, elicits=elicits
-                    )
-                    await negotiate(
-                        client.session, pinned, client_side, evidence=self._link.evidence
-                    )
+        pinned = self.server.protocol
+        # With a modern version nothing is sent: the handshake is then our own.
+        mode = handshake if pinned == "auto" else MODERN_PROTOCOL
+        async with Client(
+            self._link.connect(self._screen),
+            mode=mode,
+            client_info=information,
+            elicitation_callback=self._answering,
+            cache=None,
+        ) as client:
+            if pinned != "auto":
+                elicits = self._answering is not None
+                client_side = Introduction(
+                    server=self.server.name, information=information, elicits=elicits
+                )
+                await negotiate(client.session, pinned, client_side, evidence=self._link.evidence)
 
-                listed = await list_tools(client, self.server.name)
-                about = client.server_info
-                introduction: dict[str, object] = {  # as the result of an `initialize`
-                    "protocolVersion": client.protocol_version,
-                    "capabilities": as_json(client.server_capabilities),
-                    "serverInfo": as_json(about) if about is not None else None,
-                    "instructions": client.instructions,
-                }
-                self._keep(introduction, listed)
-                self._client = client
-                self._scope.deadline = math.inf
-                self._link.end_at_once = False
-                self._listed.set()
-                await self._stop.wait()
+            listed = await list_tools(client, self.server.name)
+            about = client.server_info
+            introduction: dict[str, object] = {  # as the result of an `initialize`
+                "protocolVersion": client.protocol_version,
+                "capabilities": as_json(client.server_capabilities),
+                "serverInfo": as_json(about) if about is not None else None,
+                "instructions": client.instructions,
+            }
+            self._keep(introduction, listed)
+            self._client = client
+            self._scope.deadline = math.inf
+            self._link.end_at_once = False
+            self._listed.set()
+            await self._stop.wait()
 
     def _request(self, request: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
         task = asyncio.create_task(request)

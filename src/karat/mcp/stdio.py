@@ -119,9 +119,9 @@ class StdioLink:
                         jsonrpc_message_adapter.validate_json(line, by_name=False)
                     )
                 except ValueError:
-                    messages = pending.malformed(line)
-                    if not messages and line.strip() and self.evidence.not_mcp is None:
-                        self.evidence.not_mcp = line[:200].decode("utf-8", "replace").strip()
+                    messages, junk = pending.malformed(line)
+                    if junk and self.evidence.not_mcp is None:
+                        self.evidence.not_mcp = junk
 
                 try:
                     for message in messages:

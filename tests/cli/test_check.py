@@ -55,6 +55,14 @@ def test_a_file_of_questions_is_checked_alone(karat, here):
     assert (refused.code, "--limit: is for an experiment file" in refused.err) == (2, True)
 
 
+def test_an_experiment_may_be_written_as_json(karat, here):
+    (here / "q.jsonl").write_text('{"question": "q", "answer": "a"}', encoding="utf-8")
+    experiment = {"agent": {"type": "floor"}, "scorers": ["equals"], "conditions": {"a": {}}, "dataset": "q.jsonl"}
+    for name, indent in (("e.json", None), ("e.yaml", 1)):
+        (here / name).write_text(json.dumps({"name": "e", **experiment}, indent=indent), encoding="utf-8")
+        assert karat("check", name).out.startswith("e: 1 sample × 1 condition")
+
+
 def test_no_piece_of_a_secret_is_shown_or_kept_of_the_first_row(karat, here, monkeypatch):
     secret = "CANARYabcdefghijklmnopqrstuvwxyz0123456789"
     monkeypatch.setenv("TOKEN", secret)

@@ -4,6 +4,8 @@ its own.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,9 +18,11 @@ from karat.cli.linting import dataset_options
 from karat.cli.options import Chosen, File
 from karat.cli.output import Output
 from karat.cli.printed import aside
+from karat.documents.reader import MAX_BYTES
 from karat.documents.rows import has_key
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, BadOption, Fault
+from karat.files import open_regular
 from karat.formats import OUTPUT_FORMAT, clean, plural
 
 _MAY_BE_EITHER = {".json", ".yaml", ".yml", ""}
@@ -59,7 +63,8 @@ def check_file(
     is_dataset = ending not in _MAY_BE_EITHER or source.file.name.lower().endswith(".gz")
     if not is_dataset and ending and source.file.is_file():
         file = source.file
-        is_dataset = not has_key(file, _OF_EXPERIMENTS) or has_key(file, _OF_QUESTIONS)
+        is_experiment = has_key(file, _OF_EXPERIMENTS) or _is_experiment(file)
+        is_dataset = not is_experiment or has_key(file, _OF_QUESTIONS)
 
     if is_dataset:
         name = kinds.kind_of(source.file)
@@ -94,6 +99,17 @@ def check_file(
         return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
 
     return with_roles_asked(source.file, checked_experiment)
+
+
+def _is_experiment(path: Path) -> bool:
+    """Whether the file is an experiment that is written as JSON."""
+    with suppress(OSError, ValueError, RecursionError):
+        with open_regular(path, at_most=MAX_BYTES) as file:
+            document = json.loads(file.read())
+
+        return isinstance(document, dict) and {"agent", "conditions"} <= document.keys()
+
+    return False
 
 
 class CheckedDataset(msgspec.Struct, frozen=True, kw_only=True):

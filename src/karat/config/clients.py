@@ -1,8 +1,9 @@
 """`mcp_servers: {file: .mcp.json}`: the servers of an MCP client's file.
 
 Such a file is JSON, with comments and trailing commas in VS Code. Its servers are under
-`mcpServers`, under `servers`, or at the top. They become nodes of the experiment, as if they had
-been written there, so that the same checks and the same care for secrets apply.
+`mcpServers`, under `servers`, or at the top; in a client's settings also below `mcp`. They become
+nodes of the experiment, as if they had been written there, so that the same checks and the same
+care for secrets apply.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from karat.errors import Fault, did_you_mean, unreadable
 from karat.files import open_regular
 
 _SECTION = "mcp_servers"
-_HOLDERS = ("mcpServers", "servers")
+_HOLDERS = ("mcpServers", "servers", "mcp_servers", "context_servers")
+_SHOWN_HOLDERS = "`mcpServers` or `servers`"
+_SETTINGS = "mcp"  # in a client's settings: what holds one of these, or the servers
 _TAKEN = {"type", "command", "args", "env", "cwd", "url", "headers"}
 # They concern a person at the client, or only describe the server.
 _IGNORED = {
@@ -39,6 +42,8 @@ _FILTERS = {"tools", "includeTools", "excludeTools", "enabledTools", "disabledTo
 # Another client's name for a key, and the type that the name implies.
 _OTHER_NAMES = {
     "transport": ("type", None),
+    "transportType": ("type", None),
+    "environment": ("env", None),
     "serverUrl": ("url", None),
     "httpUrl": ("url", "http"),
 }
@@ -141,8 +146,8 @@ class _ClientFile:
 
         listed = self._listed = _listed(top)
         if not listed:
-            holders = " or ".join(f"`{key}`" for key in _HOLDERS)
-            self._fault(f"'{self._name}' holds no servers, neither under {holders} nor at its top")
+            message = f"holds no servers, neither under {_SHOWN_HOLDERS} nor at its top"
+            self._fault(f"'{self._name}' {message}")
             return None
 
         for _, node in walk(top):
@@ -242,6 +247,11 @@ class _ClientFile:
                 found[key] = node.get("type") or node
             if kind is not None and "type" not in found:
                 found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
+
+        command = found.get("command")
+        if command is not None and isinstance(command.value, list) and "args" not in found:
+            found["args"] = msgspec.structs.replace(command, value=command.value[1:])
+            found["command"] = command.value[0] if command.value else command
 
         kind_node = found.get("type")
         url = found.get("url")
@@ -361,4 +371,7 @@ def _listed(top: Node) -> dict[str, Node]:
         if node.keys() & {"command", "url"}:
             bare[str(name)] = node
 
+    inner = top.get(_SETTINGS)
+    if not bare and inner is not None and isinstance(inner.value, dict):
+        return _listed(inner)
     return bare

@@ -130,7 +130,7 @@ def fault_of(
         return known
     cause = (
         _from_process(server, evidence, ready, redact)
-        or _from_status(evidence, ready)
+        or _from_status(server, evidence, ready)
         or _from_error(server, error, evidence, ready)
     )
     kind, message, retriable = cause
@@ -208,16 +208,17 @@ def _program(server: McpServer, words: str) -> str:
     return ""
 
 
-def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
+def _from_status(server: McpServer, evidence: Evidence, ready: bool) -> _Found | None:
     status = evidence.status
     if isinstance(evidence.lost, str) and ready:
         return "mcp_server_down", f"broke off while in use: {printable(evidence.lost)}", True
     if status is None:
         return None
     if status in (401, 403):
+        key = "headers" if server.auth is None else "auth"
         return (
             "mcp_unauthorized",
-            f"answered with HTTP {status}: check its headers in the experiment file",
+            f"answered with HTTP {status}: check its {key} in the experiment file",
             False,
         )
 

@@ -46,6 +46,7 @@ from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, printable
 from karat.records import JsonObject, McpServer, ServerAuth
 from karat.redact import Redactor
+from karat.waits import retry_after
 from karat_servers.token_file import SavedLogin, TokenFile
 
 __all__ = ["Tokens"]
@@ -207,6 +208,8 @@ class Tokens(TokenStorage):
             self._file.write(self._saved)
             raise self._no_login(f"it {lacks}")
 
+        if not needed:
+            raise self._denied(f"{lacks}: name it in the `scopes` of its `auth`")
         if set(needed) <= set(self._wanted):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
@@ -222,6 +225,8 @@ class Tokens(TokenStorage):
                 code = None
 
             reason = f"the authorization server answered with HTTP {reply.status_code}"
+            if not reply.is_error:
+                reason += " and none that is valid"
             if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
                 reason += f" ({code})"
         else:
@@ -232,20 +237,23 @@ class Tokens(TokenStorage):
         else:
             hint = ""
 
-        retriable = (
-            isinstance(error, OAuthTokenError) and reply is not None and reply.status_code >= 500
-        )
-        return self._denied(f"gave no token: {reason}{hint}", retriable=retriable)
+        fault = self._denied(f"gave no token: {reason}{hint}")
+        if isinstance(error, OAuthTokenError) and reply is not None:
+            fault.retriable = reply.status_code == 429 or reply.status_code >= 500
+            fault.retry_after = retry_after(reply.headers)
+        return fault
 
-    def _denied(
-        self, reason: str, *, kind: str = "mcp_unauthorized", retriable: bool = False
-    ) -> InfrastructureFault:
+    def _denied(self, reason: str, *, kind: str = "mcp_unauthorized") -> InfrastructureFault:
         message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {reason}"
-        return InfrastructureFault(kind, self._redact(message), retriable=retriable)
+        return InfrastructureFault(kind, self._redact(message))
 
-    def rejected(self) -> InfrastructureFault:
-        """The server takes none of the tokens that the authorization server gives."""
-        return self._denied("answered with HTTP 401 or 403 to each new token")
+    def rejected(self, reason: str | None) -> InfrastructureFault:
+        """The server takes none of the tokens that the authorization server gives.
+
+        `reason`: in its own words.
+        """
+        said = f": {printable(reason)[:_SHOWN]}" if reason else ""
+        return self._denied(f"answered with HTTP 401 or 403 to each new token{said}")
 
     def _made(self) -> OAuthClientProvider:
         auth = self._auth
@@ -386,6 +394,7 @@ class TokenAuth(httpx2.Auth):
 
         Raises InfrastructureFault if it takes no token.
         """
+        reason = None
         for _ in range(_ROUNDS):
             used = self._tokens.usable()
             needed = None  # the scopes that the request needs, if they are why it was rejected
@@ -393,7 +402,7 @@ class TokenAuth(httpx2.Auth):
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
                 error = extract_field_from_www_auth(response, "error")
-                if response.status_code == 403 and error == "insufficient_scope":
+                if response.status_code in (401, 403) and error == "insufficient_scope":
                     scopes = printable(extract_scope_from_www_auth(response) or "")
                     needed = tuple(scopes.split())
 
@@ -401,8 +410,11 @@ class TokenAuth(httpx2.Auth):
                 self._evidence.lost = None
                 # another token would not help
                 if response.status_code != 401 and needed is None:
-                    self._evidence.status = None
+                    if not response.is_error:
+                        self._evidence.status = None
                     return
+
+                reason = extract_field_from_www_auth(response, "error_description") or error
 
             renewal = self._tokens.renewed(request, used, needed)
             outgoing = request
@@ -414,7 +426,7 @@ class TokenAuth(httpx2.Auth):
             if self._tokens.usable() is None and outgoing is request:
                 return  # the server required none
 
-        raise self._tokens.rejected()
+        raise self._tokens.rejected(reason)
 
 
 def _token(saved: SavedLogin) -> OAuthToken | None:

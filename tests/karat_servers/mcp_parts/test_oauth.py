@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import json
 import logging
 import stat
@@ -12,6 +13,7 @@ import httpx2
 import msgspec
 import pytest
 from tests.mcp.oauth_server import SECRET, guarded, happened
+from werkzeug import Response
 
 from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import ServerFault, Toolbox, ToolList
@@ -295,6 +297,64 @@ def test_a_reply_of_the_authorization_server_is_never_a_result(tmp_path, options
     assert found.kind == "mcp_unauthorized"
     assert reason in found.message
     assert "token-" not in found.message
+
+
+TOKEN = {"access_token": "token-1", "token_type": "Bearer", "expires_in": 3600}
+
+
+@pytest.mark.parametrize(
+    ("refusal", "token", "retry_after", "said"),
+    [
+        pytest.param((403, None), (200, TOKEN), None, "HTTP 403: check its auth in the experiment file", id="403"),
+        pytest.param(
+            (401, 'Bearer error="invalid_token", error_description="wrong audience"'),
+            (200, TOKEN),
+            None,
+            "to each new token: wrong audience",
+            id="wrong audience",
+        ),
+        pytest.param(
+            (403, 'Bearer error="insufficient_scope"'),
+            (200, TOKEN),
+            None,
+            "does not say which: name it in the `scopes`",
+            id="no scope named",
+        ),
+        pytest.param((403, None), (429, {"error": "slow_down"}), 2.0, "HTTP 429 (slow_down)", id="a busy issuer"),
+        pytest.param((403, None), (200, {"token": 1}), None, "HTTP 200 and none that is valid", id="no token"),
+    ],
+)
+def test_why_a_token_is_not_taken_or_not_given(tmp_path, httpserver, refusal, token, retry_after, said):
+    origin = httpserver.url_for("").rstrip("/")
+    metadata = {
+        "/.well-known/oauth-protected-resource/mcp": {"resource": f"{origin}/mcp", "authorization_servers": [origin]},
+        "/.well-known/oauth-authorization-server": {
+            "issuer": origin,
+            "authorization_endpoint": f"{origin}/authorize",
+            "token_endpoint": f"{origin}/token",
+            "response_types_supported": ["code"],
+        },
+    }
+    for path, document in metadata.items():
+        httpserver.expect_request(path).respond_with_json(document)
+    headers = {} if retry_after is None else {"Retry-After": str(int(retry_after))}
+    numbers = itertools.count(1)
+
+    def give(request):
+        text = json.dumps(token[1]).replace("token-1", f"token-{next(numbers)}")
+        return Response(text, status=token[0], headers=headers, content_type="application/json")
+
+    httpserver.expect_request("/token").respond_with_handler(give)
+
+    def answer(request):
+        status, challenge = refusal if "Authorization" in request.headers else (401, "Bearer")
+        return Response(status=status, headers={} if challenge is None else {"WWW-Authenticate": challenge})
+
+    httpserver.expect_request("/mcp").respond_with_handler(answer)
+    fault = first_call(client(f"{origin}/mcp"), tmp_path)
+    assert isinstance(fault, InfrastructureFault)
+    assert (fault.kind, said in fault.message) == ("mcp_unauthorized", True), fault.message
+    assert (fault.retriable, fault.retry_after) == (retry_after is not None, retry_after)
 
 
 def test_a_client_asks_for_the_scope_that_a_call_needs(tmp_path):

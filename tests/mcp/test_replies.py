@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_types import CallToolResult, ImageContent
+from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -229,3 +229,11 @@ def test_an_image_that_is_no_base64_and_one_of_an_unknown_type_are_not_sent(data
     bad = ImageContent(type="image", data=data, mime_type="image/png")
     other = ImageContent(type="image", data="AAAA", mime_type="image/svg+xml")
     assert list(images_of(CallToolResult(content=[bad, good, other]))) == [("image/png", b"\0\0\0")]
+
+
+def test_an_image_is_sent_however_a_server_spells_it():
+    spelled = [("image/jpg", "AA\nAA"), ("Image/PNG; q=1", "data:image/png;base64,AAAA")]
+    blocks = [ImageContent(type="image", data=data, mime_type=kind) for kind, data in spelled]
+    resource = BlobResourceContents(uri="file:///a", mime_type="image/webp", blob="AAAA")
+    result = CallToolResult(content=[*blocks, EmbeddedResource(type="resource", resource=resource)])
+    assert list(images_of(result)) == [(f"image/{kind}", b"\0\0\0") for kind in ("jpeg", "png", "webp")]

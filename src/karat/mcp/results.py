@@ -216,12 +216,24 @@ def as_text(result: BaseModel) -> str:
 
 def images_of(result: BaseModel) -> Iterator[tuple[str, bytes]]:
     """Media type and bytes of each image in a tool's result that models can be sent."""
-    from mcp_types import ImageContent
+    from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 
     for block in getattr(result, "content", ()):
-        if isinstance(block, ImageContent) and block.mime_type in SENDABLE_IMAGES:
+        if isinstance(block, ImageContent):
+            kind, data = block.mime_type, block.data
+        elif isinstance(block, EmbeddedResource) and isinstance(
+            block.resource, BlobResourceContents
+        ):
+            kind, data = block.resource.mime_type, block.resource.blob
+        else:
+            continue
+
+        kind = (kind or "").partition(";")[0].strip().lower()
+        if (kind := kind.replace("image/jpg", "image/jpeg")) in SENDABLE_IMAGES:
+            # some servers send lines of 76 characters, or a data URL
+            text = "".join(data.rpartition(";base64,")[2].split())
             with suppress(ValueError):  # not base64: the model reads only its description
-                yield block.mime_type, base64.b64decode(block.data, validate=True)
+                yield kind, base64.b64decode(text, validate=True)
 
 
 SENDABLE_IMAGES = ("image/gif", "image/jpeg", "image/png", "image/webp")

@@ -49,7 +49,7 @@ NOT_FOLLOWED = "the server does not follow the protocol: "
 MALFORMED = [
     pytest.param('{"jsonrpc": "2.0", "id": ID, "result": null}', "its result must be an object, got null", id="null"),
     pytest.param('{"jsonrpc": "2.0", "id": ID, "result": [1]}', "its result must be an object, got a list", id="list"),
-    pytest.param('{"jsonrpc": "2.0", "id": ID, "result": "yes"}', "got 'yes'", id="text"),
+    pytest.param('{"jsonrpc": "2.0", "id": ID, "result": "yes"}', "must be an object, got a text", id="text"),
     pytest.param('{"jsonrpc": "2.0", "id": ID}', "its reply has neither result nor error", id="neither"),
     pytest.param(
         '{"jsonrpc": "2.0", "id": ID, "error": "no index"}',

@@ -216,14 +216,17 @@ def _problem(reply: dict[str, object]) -> str:
     elif "result" not in reply:
         return "its reply has neither result nor error"
     elif not isinstance(reply["result"], dict):
-        return f"its result must be an object, got {_kind(reply['result'])}"
+        # Without its words: a scorer could find the answer in them
+        return f"its result must be an object, got {_kind(reply['result'], quoted=False)}"
 
     return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
 
 
-def _kind(value: object) -> str:
+def _kind(value: object, *, quoted: bool = True) -> str:
     if value is None:
         return "null"
+    if isinstance(value, str) and not quoted:
+        return "a text"
     if isinstance(value, str):
         return repr(value[:_SHOWN])
     if isinstance(value, bool):

@@ -220,16 +220,16 @@ def images_of(result: BaseModel) -> Iterator[tuple[str, bytes]]:
 
     for block in getattr(result, "content", ()):
         if isinstance(block, ImageContent):
-            kind, data = block.mime_type, block.data
+            named, data = block.mime_type, block.data
         elif isinstance(block, EmbeddedResource) and isinstance(
             block.resource, BlobResourceContents
         ):
-            kind, data = block.resource.mime_type, block.resource.blob
+            named, data = block.resource.mime_type or "", block.resource.blob
         else:
             continue
 
-        kind = (kind or "").partition(";")[0].strip().lower()
-        if (kind := kind.replace("image/jpg", "image/jpeg")) in SENDABLE_IMAGES:
+        kind = named.partition(";")[0].strip().lower().replace("image/jpg", "image/jpeg")
+        if kind in SENDABLE_IMAGES:
             # some servers send lines of 76 characters, or a data URL
             text = "".join(data.rpartition(";base64,")[2].split())
             with suppress(ValueError):  # not base64: the model reads only its description

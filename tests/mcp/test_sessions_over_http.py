@@ -43,7 +43,7 @@ def gone(request, status: int, body: object) -> Response:
     if isinstance(body, str):
         return Response(body, status=status, content_type="text/plain")
     if isinstance(body, list):
-        text = f"event: message\r\ndata: {json.dumps(body[0] | {'id': request.json['id']})}\r\n\r\n"
+        text = f": ping\r\n\r\nevent: message\r\ndata: {json.dumps(body[0] | {'id': request.json['id']})}\r\n\r\n"
         return Response([text[:40], text[40:]], status=status, content_type="text/event-stream")
     return Response(json.dumps(body), status=status, content_type="application/json")
 

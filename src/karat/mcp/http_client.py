@@ -194,17 +194,21 @@ class _Begun(httpx2.AsyncByteStream):
         self._first: list[bytes] = []
 
     async def event(self) -> bytes:
-        """The data of the first event, if it is short."""
+        """The data of the first event that has some, if it is short."""
         read = b""
-        while _END_OF_EVENT.search(read) is None and len(read) < _LONGEST_ERROR:
+        while len(read) < _LONGEST_ERROR:
+            for event in _END_OF_EVENT.split(read)[:-1]:
+                data = [line[5:] for line in event.splitlines() if line.startswith(b"data:")]
+                if data:
+                    return b"\n".join(data)
+
             piece = await anext(self._pieces, None)
             if piece is None:
                 break
             self._first.append(piece)
             read += piece
 
-        lines = _END_OF_EVENT.split(read)[0].splitlines()
-        return b"\n".join(line[5:] for line in lines if line.startswith(b"data:"))
+        return b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._first:

@@ -4,8 +4,8 @@ helpful message.
 kind                  retriable
 mcp_server_start      if it ran   the process could not be started, or ended before the handshake
 mcp_init_timeout      yes         no handshake within `init_timeout_seconds`
-mcp_handshake         no          the server does not speak MCP
-mcp_protocol          no          it speaks another version of the protocol than `protocol` pins
+mcp_handshake         no          the server does not speak MCP, or answers with an error
+mcp_protocol          no          it speaks another version than `protocol` pins, or karat knows
 mcp_unreachable       yes         connection refused, no such host, TLS
 mcp_unauthorized      no          HTTP 401, 403, or no token (retriable: a failed login server)
 mcp_login             no          no login, or it has expired

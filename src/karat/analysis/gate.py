@@ -478,6 +478,14 @@ _STOPPED = (
 )
 
 
+def _why_missing(summary: Summary, condition: str) -> str:
+    if summary.accounts[condition].ledger.decided:
+        return _STOPPED
+    if "format" in summary.provenance.source:
+        return "trials are missing in the imported files"
+    return _ASK_AGAIN
+
+
 def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
     summary: Summary,
     threshold: Threshold,
@@ -529,12 +537,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         verdict = "undecided"
 
     if verdict == "undecided" and missing and reason is None:
-        if summary.accounts[condition].ledger.decided:
-            reason = _STOPPED
-        elif "format" in summary.provenance.source:
-            reason = "trials are missing in the imported files"
-        else:
-            reason = _ASK_AGAIN
+        reason = _why_missing(summary, condition)
 
     seen = rows.seen
     value = math.nan

@@ -13,7 +13,7 @@ from karat.analysis.estimates import estimated, holds, tested_p
 from karat.analysis.model import MetricInfo, Summary, check_condition
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import kind_of
-from karat.analysis.units import Units, difference, mean, shared, units_of
+from karat.analysis.units import Compared, Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import adjust
 from karat.stats.ranking import maximal_groups
@@ -86,25 +86,11 @@ def leaderboard(
         )
 
     info = shared[0 if metric is None else names.index(metric)]
-    asked, total = _shared([(summaries[index], name) for index, name in entries], info)
-    there = np.logical_and.reduce([side.there for side in asked])
-    if not there.any():
-        raise BadOption(
-            "compare",
-            f"no question has a score on {info.key} under every condition; name fewer of them",
-        )
-    units = [side.only(there) for side in asked]
+    asked, units, total = _shared([(summaries[at], name) for at, name in entries], info)
     means = np.array([side.plain_mean for side in units])
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
-    found = []
-    for a, b in pairs:
-        one, other = order[a], order[b]
-        # losses count also where they left no score
-        worst = difference(asked[one], asked[other], level=level).worst
-        test = difference(units[one], units[other], level=level)
-        found.append(test._replace(worst=worst))
-
+    found = [_compared(asked, units, (order[a], order[b]), level) for a, b in pairs]
     tested = [tested_p(one) for one in found]
     apart = set()
     for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True)):
@@ -156,6 +142,17 @@ def leaderboard(
     )
 
 
+def _compared(
+    asked: Sequence[Units], units: Sequence[Units], pair: tuple[int, int], level: float
+) -> Compared:
+    """Two sides by the questions that all have a score for; losses count also where they left
+    none.
+    """
+    a, b = pair
+    worst = difference(asked[a], asked[b], level=level).worst
+    return difference(units[a], units[b], level=level)._replace(worst=worst)
+
+
 def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
     """Letters for entries 0 to count - 1: two share one exactly if their pair (lower first) is not
     in `apart`.
@@ -172,8 +169,12 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
     return found
 
 
-def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[list[Units], int]:
-    """The questions that every side has, with the same content, and how many there are in all."""
+def _shared(
+    sides: Sequence[tuple[Summary, str]], info: MetricInfo
+) -> tuple[list[Units], list[Units], int]:
+    """The questions that every side has, with the same content, those of them that every side has a
+    score for, and how many there are in all.
+    """
     for summary, _ in sides:
         if summary.table_of_samples is None:
             raise BadOption("compare", f"run {summary.run} has no scores; `karat score` makes some")
@@ -188,5 +189,12 @@ def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[lis
     units = shared(every)
     if not units[0].keys:
         raise BadOption("compare", "no question, by id and content, is in every run")
+    there = np.logical_and.reduce([side.there for side in units])
+    if not there.any():
+        raise BadOption(
+            "compare",
+            f"no question has a score on {info.key} under every condition; name fewer of them",
+        )
+
     total = len({name for side in every for name, _ in side.keys})
-    return units, total
+    return units, [side.only(there) for side in units], total

@@ -123,6 +123,7 @@ def test_a_column_correct_of_yes_and_no_is_a_score_and_no_golden_answer(values, 
     [
         ("expect_contains", "icontains"),
         ("good_answer_contains", "icontains"),
+        ("reply_must_include", "icontains"),
         ("forbid_contains", "not-icontains"),
         ("must_not_contain", "not-icontains"),
         ("contains", None),

@@ -591,6 +591,7 @@ def criterion_type(path: str) -> str | None:
         plain = "tool"
     known = {*words}
     demands = words[0] in _CALLS_FOR or (len(words) > 1 and words[-1] in _CONTAINS)
+    demands = demands or (plain == "icontains" and "must" in words)  # `reply_must_include`
     denied = bool(known & _DENIES) and (demands or bool(known & _CALLS_FOR))
     # the word after `expect` or `must`, too: `expected: {forbidden_contains: …}`
     first = words[1] if words[0] in _BEFORE_FORBIDS and len(words) > 1 else words[0]

@@ -144,14 +144,14 @@ def test_a_question_that_stands_twice_counts_as_one_unit_of_every_decision(tmp_p
 @pytest.mark.needs_package("karat_imports")
 def test_a_column_that_differs_within_a_question_is_no_cluster(tmp_path, karat):
     file = tmp_path / "graded.csv"
-    rows = [f"q{row // 2},What is {row // 2}+1?,{row // 2 + 1},2,1,{'ann' if row % 2 else 'bob'}" for row in range(6)]
-    file.write_text("\n".join(["id,question,expected_answer,answer,correct,grader", *rows]), encoding="utf-8")
-    imported = karat("import", "csv", str(file), "--cluster", "grader", "--out", str(tmp_path / "imported"))
+    rows = [f"q{row // 2},What is {row // 2}+1?,{row // 2 + 1},2,1,{'late' if row % 2 else 'early'}" for row in range(6)]
+    file.write_text("\n".join(["id,question,expected_answer,answer,correct,shift", *rows]), encoding="utf-8")
+    imported = karat("import", "csv", str(file), "--cluster", "shift", "--out", str(tmp_path / "imported"))
     assert imported.code == 2
-    assert "3 samples with several values of 'grader' (the first is 'q0')" in imported.err
+    assert "3 samples with several values of 'shift' (the first is 'q0')" in imported.err
     assert not list((tmp_path / "imported").glob("*/journal.jsonl"))
 
-    scored = karat("score", str(file), "--scorer", "equals", "--cluster", "grader")
+    scored = karat("score", str(file), "--scorer", "equals", "--cluster", "shift")
     assert scored.code == 2
     assert "or the rows of a question differ in it" in scored.err
 

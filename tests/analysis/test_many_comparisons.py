@@ -53,6 +53,13 @@ def test_several_tests_are_called_adjusted(tmp_path: Path) -> None:
     assert [str(getattr(column, "head", column)) for column in table.columns][2] == "p"
 
 
+@pytest.mark.parametrize(("conditions", "said"), [(3, False), (6, True)])
+def test_the_table_says_what_the_choice_of_the_best_costs(tmp_path: Path, conditions: int, said: bool) -> None:
+    summary = summarize(noisy(tmp_path / "run", conditions))
+    [table] = [block for block in differences(summary) if hasattr(block, "columns")]
+    assert (table.columns[2].legend.count("were first multiplied by 2.5,") == 1) is said
+
+
 def test_what_so_few_questions_cannot_show_is_said_before_it_is_denied(tmp_path: Path) -> None:
     few = summarize(run_of(tmp_path / "few", 8, 5))
     assert few.headline.startswith(

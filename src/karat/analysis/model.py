@@ -257,7 +257,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     b: str
     estimate: Estimate
     p: float | None
-    p_adjusted: float | None  # Holm, over every p-value of the summary
+    # Holm, over every p-value of the summary; first times (conditions − 1)/2 if the pair was chosen
+    # for its best condition
+    p_adjusted: float | None
     effect: float | None  # d_z: mean difference / sd of the differences
     n_pairs: int
     lost_a: int  # questions scored only under b

@@ -234,6 +234,22 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
     return ", ".join(part for part in parts if part)
 
 
+def _of_the_best(summary: Summary) -> str:
+    """How p-values pay for the choice of the best condition (`estimates.differences`)."""
+    family = summary.family
+    factor = (len(summary.conditions) - 1) / 2
+    if family is None or family.pairs == "all" or factor <= 1:
+        return ""
+    for pair in summary.differences:
+        if family.baseline not in (pair.a, pair.b):
+            return (
+                f" Those of the best condition with others than the baseline were first multiplied "
+                f"by {formats.brief(factor)}, since the same answers chose it."
+            )
+
+    return ""
+
+
 def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
     """Every pair of conditions on every tested metric. `brief`: only what a first screen shows."""
     tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
@@ -266,7 +282,7 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
     if tests > 1:
         legend = (
             f"Intervals are not adjusted for multiple comparisons; p-values are (Holm, over "
-            f"{formats.plural(tests, 'comparison')})."
+            f"{formats.plural(tests, 'comparison')}).{_of_the_best(summary)}"
         )
 
     parts = []

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
@@ -217,21 +218,25 @@ def _sentences(text: str) -> Iterator[str]:
         start = end
 
 
-def _tokens(text: str) -> list[str]:
+@lru_cache(maxsize=16)  # question, golden answer and answer are asked for several times
+def _tokens(text: str) -> Sequence[str]:
     """Words in lower case, numbers by value; for a text without either, its characters."""
     tokens = []
     for match in _TOKEN.finditer(text):
         # Whether a number is written as a code or a version, which has no value: 007 is not 7,
         # and 3.10 is not 3.1. Not in a date or a time (09:30), and not an amount ($3.10, 3.10
         # %).
-        token, before, after = match[0], text[: match.start()].rstrip(), text[match.end() :]
+        token = match[0]
+        start, end = match.span()
+        is_code = False
         if token[0] == "0" and token[1:].isdecimal() and token.strip("0"):
-            in_date = _DATE_BEFORE.search(before[-2:]) or _DATE_AFTER.match(after)
+            before = text[max(start - _NEAR, 0) : start].rstrip()
+            in_date = _DATE_BEFORE.search(before[-2:]) or _DATE_AFTER.match(text, end)
             is_code = len(token) > 2 or in_date is None
         elif _TRAILING_ZERO.fullmatch(token):
-            is_code = not before.endswith(_MONEY_BEFORE) and _AMOUNT_AFTER.match(after) is None
-        else:
-            is_code = False
+            before = text[max(start - _NEAR, 0) : start].rstrip()
+            is_amount = before.endswith(_MONEY_BEFORE) or _AMOUNT_AFTER.match(text, end)
+            is_code = not is_amount
 
         if is_code:
             tokens.append(match[0])
@@ -245,6 +250,9 @@ def _tokens(text: str) -> list[str]:
     )
 
 
+_NEAR = (
+    80  # characters before a number that may say what it is: with all, a text takes quadratic time
+)
 _DATE_BEFORE = re.compile(r"\d[/:-]\Z")
 _DATE_AFTER = re.compile(r"[/:-]\d")
 _MONEY_BEFORE = ("$", "€", "£", "¥")

@@ -36,13 +36,21 @@ class Json(dict[str, object]):
 
     def text(self, *keys: str) -> str | None:
         """The first of these that is a text and not empty."""
-        values = (self.get(key) for key in keys)
-        return next((value for value in values if isinstance(value, str) and value), None)
+        for key in keys:
+            value = self.get(key)
+            if isinstance(value, str) and value:
+                return value
+
+        return None
 
     def first(self, *keys: str) -> object:
         """The first of these that is there and not null."""
-        values = (self.get(key) for key in keys)
-        return next((value for value in values if value is not None), None)
+        for key in keys:
+            value = self.get(key)
+            if value is not None:
+                return value
+
+        return None
 
     def shown(self, *keys: str) -> str | None:
         """The same: a text as it is, anything else as JSON."""

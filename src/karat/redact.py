@@ -103,7 +103,8 @@ class Redactor:
                 phrase = frozenset(_lower(word) for word in words if word.isalpha())
                 self._phrases[name] |= phrase
 
-            for whole in _spellings(value) | _encodings(value) | _numbered(value):
+            wholes = _spellings(value) | _encodings(value) | _numbered(value)
+            for whole in wholes:
                 self._wholes.setdefault(_lower(whole), name)
             for gram, least in _grams(value).items():
                 self._grams[gram] = min((least, name), self._grams.get(gram, (least, name)))
@@ -319,8 +320,14 @@ _OF_CHARACTERS = ("\\u{:04x}", "&#{};", "&#x{:x};")
 def _numbered(value: str) -> set[str]:
     """Every byte or character as a number, as dumps and escapes of whole texts write them."""
     raw = value.encode("utf-8", "surrogatepass")
-    forms = {"".join(map(form.format, raw)) for form in _OF_BYTES}
-    return forms | {"".join(map(form.format, map(ord, value))) for form in _OF_CHARACTERS}
+    codes = [*map(ord, value)]
+    forms = set()
+    for form in _OF_BYTES:
+        forms.add("".join(map(form.format, raw)))
+    for form in _OF_CHARACTERS:
+        forms.add("".join(map(form.format, codes)))
+
+    return forms
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

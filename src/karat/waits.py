@@ -34,8 +34,11 @@ def retry_after(headers: Mapping[str, str] | None) -> float | None:
 
     parts = _DURATION.fullmatch(value.strip())
     if parts is not None and parts[0]:
-        numbers = zip(parts.groups(default="0"), _UNITS, strict=True)
-        return sum(float(number) * unit for number, unit in numbers)
+        seconds = 0.0
+        for number, unit in zip(parts.groups(default="0"), _UNITS, strict=True):
+            seconds += float(number) * unit
+
+        return seconds
 
     # loaded here: few answers hold a date
     from datetime import UTC, datetime

@@ -411,7 +411,11 @@ class _Writer:
         elif self._clustered < self._samples:
             known = self._shared.names
             lacking = f"{self._samples - self._clustered} of {self._samples} samples have no value"
-            meant = "" if self._clustered else did_you_mean(self._cluster, known)
+            if self._clustered:
+                meant = ""
+            else:
+                meant = did_you_mean(self._cluster, known)
+
             raise BadOption("--cluster", f"{lacking} of '{self._cluster}'{meant}")
         elif self._cluster_differs:
             differing = formats.plural(len(self._cluster_differs), "sample")

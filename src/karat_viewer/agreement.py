@@ -62,13 +62,14 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
     rows: list[Agreement] = []
     for (metric, who), group in sorted(groups.items()):
         clusters = [pair.cluster for pair in group]
+        differences = [pair.judge - pair.person for pair in group]
         row = Agreement(
             metric=metric,
             who=who,
             answers=len(group),
             clusters=len(set(clusters)),
             kappa_note="the metric has no steps",
-            bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / len(group)),
+            bias=formats.signed(math.fsum(differences) / len(group)),
         )
         rows.append(row)
         steps = [float(value) for value, _ in steps_of(group[0].column)]
@@ -76,13 +77,17 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
             continue
         people = [pair.person for pair in group]
         # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
-        judged = [_rounded(pair.judge) for pair in group]
-        gaps = [abs(pair.person - value) for pair, value in zip(group, judged, strict=True)]
+        judged = []
+        gaps = []
+        for pair in group:
+            rounded = math.floor(pair.judge + 0.5)
+            judged.append(min(max(rounded, steps[0]), steps[-1]))
+            gaps.append(abs(pair.person - rounded))
+
         row.exact = _share(gap == 0 for gap in gaps)
         if len(steps) > 2:
             row.within_one = _share(gap <= 1 for gap in gaps)
 
-        judged = [min(max(value, steps[0]), steps[-1]) for value in judged]
         if {*people, *judged} <= {*steps}:
             _beyond_chance(row, cohen_kappa(people, judged, clusters, categories=steps))
         else:
@@ -133,12 +138,10 @@ def _share(these: Iterable[bool]) -> str:
 
 
 def _beyond_chance(row: Agreement, kappa: Interval) -> None:
-    row.kappa = formats.estimate(kappa.value, _within(kappa.low), _within(kappa.high))
+    low = _within(kappa.low)
+    high = _within(kappa.high)
+    row.kappa = formats.estimate(kappa.value, low, high)
     row.kappa_note = kappa.reason or f"{kappa.method}, {formats.level(kappa.level)}"
-
-
-def _rounded(value: float) -> float:
-    return math.floor(value + 0.5)
 
 
 def _within(value: float) -> float:

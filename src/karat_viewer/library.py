@@ -163,7 +163,8 @@ class Library:
             if not stamp:
                 continue
             known = self._results.get(name)
-            if known is None or (known[0] != stamp and known[1].done()):
+            is_old = known is not None and known[0] != stamp and known[1].done()
+            if known is None or is_old:
                 known = stamp, self._results_pool.submit(self._result, run)
                 self._results[name] = known
 

@@ -70,10 +70,12 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
             fields[name] = value[name]
 
     if written(fields.get("text")) is None:
-        texts = [*(said(value.get(key)) for key in _TEXT_KEYS), said(value)]
+        texts = [said(value.get(key)) for key in _TEXT_KEYS]
+        texts.append(said(value))
         fields["text"] = next((text for text in texts if text is not None), None)
 
-    if fields["text"] is None or (fields["text"] == "" and value.get("error")):
+    failed = fields["text"] == "" and value.get("error")
+    if fields["text"] is None or failed:
         raise AgentFault("bad_reply", _without_text(value))
     if get(value, "is_error") is True:  # of MCP
         raise AgentFault("bad_reply", f"the agent reported an error: {fields['text']}")
@@ -91,7 +93,11 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     usage = usage_from(counted)
     cost_key = next((key for key in COST_KEYS if get(value, key) is not None), "dollars")
     cost = get(value, cost_key)
-    fields["dollars"] = dollars_of(get(counted, "cost") if cost is None else cost)
+    if cost is None:
+        fields["dollars"] = dollars_of(get(counted, "cost"))
+    else:
+        fields["dollars"] = dollars_of(cost)
+
     if unread is not None:
         known = {*Reply.__struct_fields__, *_TEXT_KEYS, *COST_KEYS, *USAGE_KEYS, *STOP_KEYS}
         known |= {"is_error", "role", "message"}
@@ -149,10 +155,15 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
         # The value in LangGraph's GraphOutput, or the result itself. Raises AgentFault if the
         # graph was interrupted.
         wrapped = isinstance(get(result, "interrupts"), tuple) and hasattr(result, "value")
-        waits = result.get("__interrupt__") if isinstance(result, Mapping) else None
+        if isinstance(result, Mapping):
+            waits = result.get("__interrupt__")
+        else:
+            waits = None
+
         if waits or (wrapped and get(result, "interrupts")):
             raise AgentFault("bad_reply", "the graph waits for a person: the run did not finish")
-        result = get(result, "value") if wrapped else result
+        if wrapped:
+            result = get(result, "value")
         if isinstance(result, tuple) and hasattr(result, "_asdict"):
             result = result._asdict()
         # the list of a pipeline of Transformers; a number of NumPy or PyTorch
@@ -164,7 +175,9 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
         reply = _reply(result)
 
     if caught.error is None:
-        return reply_from(result, unread) if reply is None else reply
+        if reply is None:
+            return reply_from(result, unread)
+        return reply
     if isinstance(caught.error, TrialFault):
         raise caught.error
     message = (
@@ -182,7 +195,9 @@ def _reply(result: object) -> Reply | None:
     if messages is None and text is None:
         replies = haystack_replies(result) or model_messages(result)
         if replies:
-            return reply_from(replies[0]) if isinstance(replies[0], str) else from_messages(replies)
+            if isinstance(replies[0], str):
+                return reply_from(replies[0])
+            return from_messages(replies)
         return provider_reply(result)
 
     if not are_messages(messages) or (

@@ -84,8 +84,12 @@ def said(value: object) -> str | None:
 
     if isinstance(value, Mapping):  # a text there is an error's
         inner = value.get("message")
-        return None if isinstance(inner, str) else said(inner)
-    return joined_blocks(value) if are_blocks(value) else None
+        if isinstance(inner, str):
+            return None
+        return said(inner)
+    if are_blocks(value):
+        return joined_blocks(value)
+    return None
 
 
 def _from_pydantic_ai(result: Any) -> Reply:
@@ -196,7 +200,11 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
             calls.called(get(call, "id"), get(function, "name"), arguments)
 
     replies = [message for role, message in turn if role == MODEL]
-    last = replies[-1] if replies else None
+    if replies:
+        last = replies[-1]
+    else:
+        last = None
+
     about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
     usage = []
     for message in replies:

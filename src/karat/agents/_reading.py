@@ -43,7 +43,9 @@ def get(value: object, name: str) -> Any:
     """The attribute or key, which JSON may write in camel case; None if there is none."""
     if isinstance(value, Mapping):
         found = value.get(name)
-        return value.get(camel(name)) if found is None else found
+        if found is None:
+            return value.get(camel(name))
+        return found
     return getattr(value, name, None)
 
 
@@ -115,9 +117,14 @@ def joined_blocks(content: object) -> str:
 
 def are_blocks(value: object) -> bool:
     """Whether it is the content of a model's message in blocks, of which one holds text."""
-    blocks = items(value)
-    typed = all(isinstance(get(block, "type") or get(block, "text"), str) for block in blocks)
-    return typed and any(get(block, "text") for block in blocks)
+    has_text = False
+    for block in items(value):
+        text = get(block, "text")
+        if not isinstance(get(block, "type") or text, str):
+            return False
+        has_text = has_text or bool(text)
+
+    return has_text
 
 
 def whole_text(output: object) -> str:
@@ -204,7 +211,8 @@ def dollars_of(cost: object) -> float | None:
     not lost for it.
     """
     if isinstance(cost, Mapping) and cost.get("currency") in (None, "USD"):
-        cost = next(filter(None, (cost.get(name) for name in ("total", *COST_KEYS))), None)
+        amounts = [cost.get(name) for name in ("total", *COST_KEYS)]
+        cost = next(filter(None, amounts), None)
     if isinstance(cost, bool) or not isinstance(cost, (Real, Decimal)):
         return None
     try:

@@ -357,11 +357,18 @@ def differences(
                 raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
 
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
-    times = [1.0 if every or first in (a, b) else chosen_from for _, a, b, _ in raw]
-    chances = [
-        math.nan if not grid.is_tested else tested_p(found) if look is None else look.p
-        for (grid, _, _, found), look in zip(raw, looks, strict=True)
-    ]
+    times = []
+    chances = []
+    for (grid, a, b, found), look in zip(raw, looks, strict=True):
+        planned = every or first in (a, b)
+        times.append(1.0 if planned else chosen_from)
+        if not grid.is_tested:
+            chances.append(math.nan)
+        elif look is None:
+            chances.append(tested_p(found))
+        else:
+            chances.append(look.p)
+
     tested = np.minimum(np.multiply(times, chances), 1.0).tolist()
     if raw:
         adjusted = adjust(tested).tolist()
@@ -372,12 +379,12 @@ def differences(
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
         still = holds(found, tested, at, factor=times[at])
         effect = difference((a, b), found, p, holds=still)
-        shown.append((grid, adjusted_by(look, effect, stopping)))
+        effect = adjusted_by(look, effect, stopping)
+        if not grid.is_tested:
+            effect = structs.replace(effect, verdict=NOT_TESTED)
+        shown.append(effect)
 
-    return [
-        effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED)
-        for grid, effect in shown
-    ]
+    return shown
 
 
 def tested_p(found: Compared) -> float:
@@ -404,6 +411,7 @@ def holds(
     # not ahead; adjusting again would take as long as all comparisons
     if worst is None or not tested[at] <= alpha:
         return True
+
     others = [*tested]
     others[at] = float(np.minimum(factor * worst.p, 1.0))
     return worst.value * found.test.value > 0 and float(adjust(others)[at]) <= alpha

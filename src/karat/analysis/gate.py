@@ -478,14 +478,6 @@ _STOPPED = (
 )
 
 
-def _why_missing(summary: Summary, condition: str) -> str:
-    if summary.accounts[condition].ledger.decided:
-        return _STOPPED
-    if "format" in summary.provenance.source:
-        return "trials are missing in the imported files"
-    return _ASK_AGAIN
-
-
 def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
     summary: Summary,
     threshold: Threshold,
@@ -513,8 +505,16 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
     # on the scale: a pseudo-value, or a conversation with a larger weight, may exceed it
-    low = intervals[0].low if ends[0] is None else max(intervals[0].low, ends[0])
-    high = intervals[1].high if ends[1] is None else min(intervals[1].high, ends[1])
+    if ends[0] is None:
+        low = intervals[0].low
+    else:
+        low = max(intervals[0].low, ends[0])
+
+    if ends[1] is None:
+        high = intervals[1].high
+    else:
+        high = min(intervals[1].high, ends[1])
+
     above = threshold.bound == "max"
     if above:
         kept = high <= limit
@@ -537,7 +537,11 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         verdict = "undecided"
 
     if verdict == "undecided" and missing and reason is None:
-        reason = _why_missing(summary, condition)
+        reason = _ASK_AGAIN
+        if summary.accounts[condition].ledger.decided:
+            reason = _STOPPED
+        elif "format" in summary.provenance.source:
+            reason = "trials are missing in the imported files"
 
     seen = rows.seen
     value = math.nan

@@ -502,12 +502,16 @@ def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
         scored = answered.copy()
         scored.ravel()[list(ended.classes)] = False
         losses["judge"] = losses.get("judge", nothing) | scored
+
     if index.run.info.imported:
         failed = np.frombuffer(index.failed, dtype=np.uint16).reshape(shape) > 0
         held = answered | failed
-        absent = ~held & (held.any(axis=1, keepdims=True) | (shape[1] == 1))
+        in_another_repetition = held.any(axis=1, keepdims=True)
+        absent = ~held & (in_another_repetition | (shape[1] == 1))
         if ended.decided is not None:  # of all conditions, those never planned
-            absent &= np.frombuffer(ended.decided, dtype=np.uint8).reshape(shape) == 0
+            decided = np.frombuffer(ended.decided, dtype=np.uint8)
+            absent &= decided.reshape(shape) == 0
+
         losses["infrastructure"] = losses.get("infrastructure", nothing) | absent
 
     return losses

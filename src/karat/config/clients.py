@@ -168,7 +168,10 @@ class _ClientFile:
                     message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
                     self._fault(message, "only")
 
-                wanted = None if unknown else [str(name) for name in names]
+                if unknown:
+                    wanted = None
+                else:
+                    wanted = [str(name) for name in names]
 
         if wanted is None:
             return None
@@ -251,7 +254,10 @@ class _ClientFile:
         command = found.get("command")
         if command is not None and isinstance(command.value, list) and "args" not in found:
             found["args"] = msgspec.structs.replace(command, value=command.value[1:])
-            found["command"] = command.value[0] if command.value else command
+            if command.value:
+                found["command"] = command.value[0]
+            else:
+                found["command"] = command
 
         kind_node = found.get("type")
         url = found.get("url")

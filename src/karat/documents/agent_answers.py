@@ -66,7 +66,8 @@ def answers_in_results(
     paired = _paired_parts(file)
     if paired and not {"golden", "answer"} & {*file.named}:
         return paired
-    options = _of_pairs(file, agents) or _compared(file, [*exact, *agents], weak)
+    options = _of_pairs(file, agents)
+    options = options or _compared(file, [*exact, *agents], weak)
     if options:
         return options
     answered = [*agents, *file.named.get("answer", ())]

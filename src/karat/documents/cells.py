@@ -338,8 +338,10 @@ def _options_of_object(value: Mapping[str, Any]) -> Options | None:
     if texts is not None:
         return _lettered([*map(text_of, texts)])
     if 1 < len(value) <= len(_LETTERS) and all(mark in (0, 1) for mark in value.values()):
+        written = tuple(map(str, value))
         right = tuple(at for at, mark in enumerate(value.values()) if mark)
-        return Options(tuple(map(str, value)), tuple(_LETTERS[: len(value)]), right)
+        return Options(written, tuple(_LETTERS[: len(value)]), right)
+
     if len(value) < 2 or any(len(str(key)) > 3 for key in value):
         return None
     if not all(isinstance(text, (str, int, float)) for text in value.values()):
@@ -521,7 +523,9 @@ def as_written(value: object, chosen: Golden, given: Options) -> Golden:
     """The golden choice where the letters are not in the question: first what the row says, unless
     it is the number of this choice and the text of another.
     """
-    written = as_text(value) if not isinstance(value, list) else None
+    if isinstance(value, list):
+        return chosen
+    written = as_text(value)
     others = {*given.labels, *given.texts} - {*chosen.accepted}
     if written is None or written in others:
         return chosen
@@ -584,7 +588,10 @@ def golden(
             if isinstance(part, Mapping):
                 key = text_key(part)
                 objects = objects or key is None
-                written = text_of(part) if key is None else as_text(part[key])
+                if key is None:
+                    written = text_of(part)
+                else:
+                    written = as_text(part[key])
             else:
                 written = as_text(part)
 

@@ -66,9 +66,12 @@ def encoding_of(data: bytes) -> tuple[str, str | None]:
         data.decode("utf-8-sig")
         return "utf-8-sig", None
 
-    likeliest = max(_SCRIPTS, key=lambda script: _share(data, *script[::2]))
-    for codec, name, usual in (likeliest, ("cp1252", "Windows-1252", b"")):
-        if usual and _share(data, codec, usual) < _USUAL:
+    shares = {script: _share(data, script[0], script[2]) for script in _SCRIPTS}
+    likeliest = max(_SCRIPTS, key=shares.__getitem__)
+    western = ("cp1252", "Windows-1252", b"")
+    for script in (likeliest, western):
+        codec, name, _ = script
+        if shares.get(script, 1) < _USUAL:
             continue
         with suppress(UnicodeDecodeError):
             data.decode(codec)
@@ -82,10 +85,12 @@ def _share(data: bytes, codec: str, usual: bytes) -> float:
     be decoded, or they stand in words of other letters.
     """
     lines = (line for line in data.splitlines() if not line.isascii())
+    looked_at = b"\n".join(islice(lines, _LOOKED_AT))
     try:
-        text = b"\n".join(islice(lines, _LOOKED_AT)).decode(codec)
+        text = looked_at.decode(codec)
     except UnicodeDecodeError:
         return 0
+
     letters = _LETTER.findall(text)
     in_words = sum(map(len, _WORD.findall(text)))
     if len(letters) < _FEWEST or in_words < _IN_WORDS * len(letters):
@@ -93,6 +98,8 @@ def _share(data: bytes, codec: str, usual: bytes) -> float:
 
     firsts = b""
     for letter, times in Counter(letters).items():
-        firsts += letter.encode(codec)[:1] * times
+        first = letter.encode(codec)[:1]
+        firsts += first * times
 
-    return 1 - len(firsts.translate(None, usual)) / len(firsts)
+    unusual = firsts.translate(None, usual)
+    return 1 - len(unusual) / len(firsts)

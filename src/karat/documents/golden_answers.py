@@ -132,7 +132,8 @@ def _in_dataset(
                 {"criterion": (golden, *criteria)},
             ]
 
-        if _describes_answers(file, golden):
+        may_describe = file.needs_golden and "criterion" not in file.named
+        if may_describe and tells_how_to_judge(file.columns[golden]):
             return [{"criterion": (golden, *criteria)}, sure]
         attack = any(joined(path) == "goal" for path in file.free)
         if graded or (attack and joined(golden) == "target"):
@@ -200,13 +201,6 @@ def _inside_one(file: Candidates, exact: list[str], criteria: Sequence[str]) -> 
 
     options += each("golden", plain)
     return options
-
-
-def _describes_answers(file: Candidates, golden: str) -> bool:
-    """Whether most cells tell how to judge an answer, and the user has named no criteria."""
-    if "criterion" in file.named or not file.needs_golden:
-        return False
-    return tells_how_to_judge(file.columns[golden])
 
 
 def _beside_agents(

@@ -594,7 +594,11 @@ def criterion_type(path: str) -> str | None:
     demands = demands or (plain == "icontains" and "must" in words)  # `reply_must_include`
     denied = bool(known & _DENIES) and (demands or bool(known & _CALLS_FOR))
     # the word after `expect` or `must`, too: `expected: {forbidden_contains: …}`
-    first = words[1] if words[0] in _BEFORE_FORBIDS and len(words) > 1 else words[0]
+    if words[0] in _BEFORE_FORBIDS and len(words) > 1:
+        first = words[1]
+    else:
+        first = words[0]
+
     advised = len(words) > 1 and (words[0] == "never" or (words[0] == "not" and plain is not None))
     faulty = words[0] in _FAULTY and words[-1] in _STATEMENTS
     bad = faulty or words[-1] in _MISTAKES or words[-2:] in _FAILS
@@ -603,7 +607,9 @@ def criterion_type(path: str) -> str | None:
         forbids = demands = True
     if forbids:
         measured = words[-1] in _ENDS_OF_IDS | _ABOUT_IT
-        return None if measured else f"not-{plain or 'judge'}"
+        if measured:
+            return None
+        return f"not-{plain or 'judge'}"
 
     if plain == "icontains" and names_documents(path):
         return None  # words of an address, which no answer needs

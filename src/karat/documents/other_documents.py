@@ -31,11 +31,16 @@ def names_servers(document: Mapping[str, Any], inside: int = _INSIDE) -> bool:
     started, or where it is.
     """
     parts = [part for part in document.values() if isinstance(part, Mapping)]
-    started = [part for part in parts if "command" in part]
-    addressed = [part for part in parts if "url" in part and {"type", "headers"} & {*part}]
-    if parts and len(started) + len(addressed) >= len(document):
+    servers = 0
+    for part in parts:
+        servers += "command" in part
+        servers += "url" in part and not {"type", "headers"}.isdisjoint(part)
+
+    if parts and servers >= len(document):
         return True
-    return inside > 0 and any(names_servers(part, inside - 1) for part in parts)
+    if inside == 0:
+        return False
+    return any(names_servers(part, inside - 1) for part in parts)
 
 
 def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | None:
@@ -45,7 +50,11 @@ def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | 
     if not isinstance(document, Mapping):
         return None
     for rows in tables.values():
-        first = rows[0] if rows else None
+        if rows:
+            first = rows[0]
+        else:
+            first = None
+
         if not isinstance(first, Mapping):
             continue
         for key in first:

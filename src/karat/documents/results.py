@@ -115,7 +115,9 @@ def score_columns(columns: Columns) -> list[str]:
             parents |= {*words_of(parent)}
 
         aside = parents & _ASIDE and not holds_scores(path)
-        if not column.filled or aside or not column.is_scored or _of_label(path, columns):
+        if not column.filled or aside or not column.is_scored:
+            continue
+        if _of_label(path, columns):
             continue
         words = {*words_of(last_part(path))}
         roles = [meaning.role for meaning in meanings(path)]
@@ -147,7 +149,10 @@ def label_with_score(columns: Columns) -> list[str]:
     `bert_score`; empty: there is none, or several.
     """
     sure = [path for path in columns if _of_label(path, columns)]
-    return [f"{path.removesuffix('score')}label" for path in sure if len(sure) == 1]
+    if len(sure) != 1:
+        return []
+    stem = sure[0].removesuffix("score")
+    return [f"{stem}label"]
 
 
 def _of_label(path: str, columns: Columns) -> bool:
@@ -155,10 +160,12 @@ def _of_label(path: str, columns: Columns) -> bool:
     `bert_label`.
     """
     stem = path.removesuffix("score")
-    label = columns.get(f"{stem}label")
-    if stem == path or stem[-1:] in ("", ".") or label is None or OF_JUDGES & {*words_of(stem)}:
+    if stem == path or stem[-1:] in ("", "."):
         return False
-    return label.texts > 0 and not label.is_scored
+    if OF_JUDGES & {*words_of(stem)}:
+        return False
+    label = columns.get(f"{stem}label")
+    return label is not None and label.texts > 0 and not label.is_scored
 
 
 def lines_alone(columns: Columns) -> str | None:
@@ -247,8 +254,10 @@ def like_scores(
             continue
         if words[:1] == ("has",) and 2 * column.filled < most:
             continue  # of some questions, and no answer
-        if _RATES & {*words} and all(map(_is_whole, column.values)):
-            continue
+        if _RATES & {*words}:
+            numbers = map(number_in, column.values)
+            if all(number is None or number.is_integer() for number in numbers):
+                continue
         known = sure_roles(path)
         points = _POINTS & {*words} and column.is_numeric
         beside = (path.rpartition(".")[0], _scale(column)) in scales
@@ -312,11 +321,6 @@ def _scale(column: Column) -> str | int | None:
     if not numbers or min(numbers) < 0 or len(numbers) < len(column.values):
         return None
     return next((top for top in _TOPS if max(numbers) <= top), None)
-
-
-def _is_whole(text: str) -> bool:
-    number = number_in(text)
-    return number is None or number.is_integer()
 
 
 def repeats_scores(text: object, columns: Collection[str]) -> bool:
@@ -766,7 +770,9 @@ def scores_by_system(
     found: dict[str, dict[str, str]] = {path: {} for path in systems}
     for column_path, column in columns.items():
         place = belongs_to(column_path, systems)
-        if place is None or not column.is_scored or _of_label(column_path, columns):
+        if place is None or not column.is_scored:
+            continue
+        if _of_label(column_path, columns):
             continue
         path, rest = place
         metric = "_".join(rest) or "score"

@@ -300,7 +300,8 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     _refuse_binary(path, data)
     unfit: list[int] = []
     # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
-    if data.removeprefix(_BOM).lstrip()[:1] == b"[" and not _is_by_line(data):
+    is_list = data.removeprefix(_BOM).lstrip()[:1] == b"["
+    if is_list and not _is_by_line(data):
         _json_list(rows, path, data)
         return
 
@@ -438,7 +439,8 @@ def _is_by_line(data: bytes) -> bool:
     lines = _lines(data)
     first = next(lines, (0, b""))[1]
     second = next(lines, (0, b""))[1]
-    return first[:1] + first[-1:] in (b"{}", b"[]") and first[:1] == second[:1]
+    is_whole = first[:1] + first[-1:] in (b"{}", b"[]")
+    return is_whole and first[:1] == second[:1]
 
 
 class _Within(msgspec.Struct, frozen=True):
@@ -756,7 +758,10 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
                 # DuckDB's own values of times with a zone need another package
                 plain = kind.replace("TIMESTAMP WITH TIME ZONE", "VARCHAR")
                 quoted = '"' + name.replace('"', '""') + '"'
-                selected.append(quoted if plain == kind else f"CAST({quoted} AS {plain})")
+                if plain == kind:
+                    selected.append(quoted)
+                else:
+                    selected.append(f"CAST({quoted} AS {plain})")
 
             names = table.columns
             cursor = table.project(", ".join(selected))

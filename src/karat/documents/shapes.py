@@ -197,10 +197,17 @@ def _choices(file: Candidates) -> tuple[str, ...]:
         letters = _letters(file, marks)
         if file.door == "results" and _of_systems(file, stem, letters):
             continue
-        has_key = bool(letters) if marks[0] == "a" else _has_key(file, [*paths], letters)
-        asked = {*file.strong("question"), *file.called("question", weak=True)} - {*paths}
-        if not has_key and marks[0] != "a" and asked and not _OF_SYSTEMS & {*words_of(stem)}:
-            places = _letters(file, [*map(str, range(len(marks)))])  # counted from 0
+        if marks[0] == "a":
+            has_key = bool(letters)
+        else:
+            has_key = _has_key(file, [*paths], letters)
+
+        asked = {*file.strong("question"), *file.called("question", weak=True)}
+        asked -= {*paths}
+        may_have_key = marks[0] != "a" and not _OF_SYSTEMS & {*words_of(stem)}
+        if not has_key and may_have_key and asked:
+            from_0 = [*map(str, range(len(marks)))]
+            places = _letters(file, from_0)
             has_key = _has_key(file, [*paths], places, "label")
         if not stem or is_choice_stem(stem) or has_key:
             return tuple(paths)
@@ -209,7 +216,10 @@ def _choices(file: Candidates) -> tuple[str, ...]:
 
 
 def _has_key(
-    file: Candidates, choices: Sequence[str], numbers: Sequence[str], called: str = ""
+    file: Candidates,
+    choices: Sequence[str],
+    numbers: Sequence[str],
+    called: str = "",
 ) -> bool:
     """Whether a column of questions that is right by its name, or `called` so, holds the texts of
     choices, or is among those with their `numbers`.
@@ -224,8 +234,10 @@ def _has_key(
         texts |= column.values
 
     for path in [*with_role(file.columns, "golden"), called]:
-        values = file.columns[path].values if path in file.columns else ()
-        if path in choices or not values:
+        if path in choices or path not in file.columns:
+            continue
+        values = file.columns[path].values
+        if not values:
             continue
         if path in numbers or values <= texts:
             return True

@@ -666,7 +666,9 @@ def _metric_column(first: Sequence[Row], rows: Rows) -> str | None:
     """The column that names the metric whose value is in the column `score`, or `value`, or the
     judge who gave it, if most answers have several.
     """
-    if not roles_of(*first[0]) & {"question", "id"} or _value_column(first[0]) is None:
+    if not roles_of(*first[0]) & {"question", "id"}:
+        return None
+    if _value_column(first[0]) is None:
         return None
     for name in first[0]:
         words = words_of(name)
@@ -675,16 +677,23 @@ def _metric_column(first: Sequence[Row], rows: Rows) -> str | None:
             return name
         if {*words} & _RATERS and {*words} <= _OF_RATERS:
             rated = [*islice(rows.rows, _MANY)]
-            if 2 * len([*_a_row_for_all_metrics(rated, name)]) <= len(rated):
+            answers = [*_a_row_for_all_metrics(rated, name)]
+            if 2 * len(answers) <= len(rated):
                 return name
 
     return None
 
 
 def _value_column(row: Row) -> str | None:
+    named = ["score", "value", "verdict"]
     judged = [key for key in row if is_score_name(key)]
-    named = ("score", "value", "verdict", *(judged if len(judged) == 1 else ()))
-    return next((key for key in named if score_in(row.get(key)) is not None), None)
+    if len(judged) == 1:
+        named += judged
+    for key in named:
+        if score_in(row.get(key)) is not None:
+            return key
+
+    return None
 
 
 def _a_row_for_all_metrics(
@@ -697,7 +706,7 @@ def _a_row_for_all_metrics(
         others = {}
         for key, cell in row.items():
             words = words_of(key)
-            of_metric = bool(_OF_ONE_METRIC & {*words[-1:]} or _RATERS & {*words})
+            of_metric = _OF_ONE_METRIC & {*words[-1:]} or _RATERS & {*words}
             if key not in (metric, value) and not of_metric:
                 others[key] = cell
 

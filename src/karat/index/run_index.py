@@ -459,9 +459,11 @@ class RunIndex:
         whole = self.run.info.imported and "incomplete" not in self.run.info.source
         if not (self.out or self.sparse or whole):
             return None
+
         cells = bytearray(self.planned)
         step = len(self.conditions) * self.repetitions
-        spared = {self.conditions[name] for name in (self.conditions if self.sparse else self.out)}
+        names = self.conditions if self.sparse else self.out
+        spared = {self.conditions[name] for name in names}
         for place in range(step):
             answered = self.answered[place::step]
             failed = self.failed[place::step]

@@ -166,7 +166,12 @@ async def _error_in(response: httpx2.Response) -> JsonObject | None:
     """
     kind = response.headers.get("content-type", "").lower()
     if kind.startswith("text/event-stream") and not response.is_error:
-        body = await _first_event(response)
+        stream = response.stream
+        if not isinstance(stream, httpx2.AsyncByteStream) or "content-encoding" in response.headers:
+            return None
+        if not isinstance(stream, _Begun):
+            response.stream = stream = _Begun(stream)
+        body = await stream.event()
     elif kind.startswith("application/json"):
         body = await response.aread()
     else:
@@ -198,7 +203,8 @@ class _Begun(httpx2.AsyncByteStream):
         read = b""
         while len(read) < _LONGEST_ERROR:
             for event in _END_OF_EVENT.split(read)[:-1]:
-                data = [line[5:] for line in event.splitlines() if line.startswith(b"data:")]
+                lines = event.splitlines()
+                data = [line[5:] for line in lines if line.startswith(b"data:")]
                 if data:
                     return b"\n".join(data)
 
@@ -218,12 +224,3 @@ class _Begun(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._whole.aclose()
-
-
-async def _first_event(response: httpx2.Response) -> bytes:
-    stream = response.stream
-    if not isinstance(stream, httpx2.AsyncByteStream) or "content-encoding" in response.headers:
-        return b""
-    if not isinstance(stream, _Begun):
-        response.stream = stream = _Begun(stream)
-    return await stream.event()

@@ -100,7 +100,13 @@ class Pending:
         try:
             message = json.loads(text)
         except ValueError:
-            return [*map(self._finished, self._among(text))], junk
+            finished: list[JSONRPCMessage] = []
+            for found in self._among(text):
+                assert found.id is not None
+                self._finish(found.id, found)
+                finished.append(found)
+
+            return finished, junk
         except RecursionError:
             message = {}
             if (number := _NUMBER.search(text)) is not None:
@@ -109,10 +115,17 @@ class Pending:
 
         if isinstance(message, list):
             problem = "its reply is a batch, which the protocol does not have"
+            replies = message
+        else:
+            replies = [message]
+
         errors: list[JSONRPCMessage] = []
-        for reply in message if isinstance(message, list) else [message]:
+        for reply in replies:
             # Logs are JSON too, with fields such as `id` and `error`
-            if not isinstance(reply, dict) or "method" in reply or not _is_reply(reply):
+            if not isinstance(reply, dict) or "method" in reply:
+                continue
+            brings = "result" in reply or reply.get("error") is not None
+            if "jsonrpc" not in reply and not ("id" in reply and brings):
                 continue
             meant = self._meant(reply.get("id"))
             if meant is not None:
@@ -133,11 +146,6 @@ class Pending:
                 reply: Any = jsonrpc_message_adapter.validate_python(found, by_name=False)
                 if not hasattr(reply, "method") and reply.id in self._ids:
                     yield reply
-
-    def _finished(self, reply: JSONRPCResponse | JSONRPCError) -> JSONRPCMessage:
-        assert reply.id is not None
-        self._finish(reply.id, reply)
-        return reply
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""
@@ -185,11 +193,6 @@ def _in_short(validation: str) -> str:
         otherwise = _INPUT.sub("", validation)
 
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
-
-
-def _is_reply(message: dict[str, object]) -> bool:
-    brings = "result" in message or message.get("error") is not None
-    return "jsonrpc" in message or ("id" in message and brings)
 
 
 def _spelled(number: object) -> str:

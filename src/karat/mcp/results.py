@@ -145,8 +145,10 @@ def misfit(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         # Without the names of the SDK's types
-        place = [str(part) for part in first["loc"] if not str(part)[:1].isupper()]
-        return f"{'.'.join(place) or 'it'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        parts = map(str, first["loc"])
+        where = ".".join(part for part in parts if not part[:1].isupper())
+        message = first["msg"]
+        return f"{where or 'it'}: {message[:1].lower()}{message[1:]}"
     if isinstance(cause := error.__cause__, SchemaMisfit):
         place = ["structuredContent", *map(str, cause.absolute_path)]
         return f"{'.'.join(place)} is not as `{cause.validator}` of the tool's outputSchema says"

@@ -293,16 +293,14 @@ class Session:
                 await self._hold("legacy" if self.is_older else "auto")
             except (ExceptionGroup, MCPError):
                 # Servers of older revisions may end at the request that only the newest has
-                if not self._ended_at_start():
+                may_be_older = self.server.protocol == "auto" and not self.is_older
+                code = self._link.evidence.exit_code
+                ended = code not in (None, EXIT_CANNOT_START)
+                if not may_be_older or not ended or self._listed.is_set():
                     raise
                 self._link.evidence = Evidence()
                 self._stop.clear()
                 await self._hold("legacy")
-
-    def _ended_at_start(self) -> bool:
-        code = self._link.evidence.exit_code
-        may_be_older = self.server.protocol == "auto" and not self.is_older
-        return may_be_older and not self._listed.is_set() and code not in (None, EXIT_CANNOT_START)
 
     async def _hold(self, handshake: str) -> None:
         """Opens the session, and keeps it until `stop`."""

@@ -310,9 +310,13 @@ async def _restate(response: httpx2.Response) -> None:
         return
 
     if error is not None:
-        given = (str(error.get(key)) for key in ("code", "status", "status_code"))
-        stated = (int(code) for code in given if re.fullmatch("[45][0-9][0-9]", code))
-        response.status_code = next(stated, 502)
+        response.status_code = 502
+        for key in ("code", "status", "status_code"):
+            code = str(error.get(key))
+            if re.fullmatch("[45][0-9][0-9]", code):
+                response.status_code = int(code)
+                break
+
     elif isinstance(body, dict) and isinstance(body.get("choices"), list):
         restated = _in_form(body)
         if restated != body:
@@ -361,8 +365,10 @@ def _counted(given: Any) -> JsonObject | None:
         ("completion_tokens_details", "reasoning_tokens", usage.reasoning_tokens),
     ):
         split = stated.get(details, given.get(details))
+        if not isinstance(split, dict):
+            split = {}
         if count:
-            stated[details] = {**(split if isinstance(split, dict) else {}), name: count}
+            stated[details] = {**split, name: count}
 
     return {**given, **stated}
 

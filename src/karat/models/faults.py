@@ -28,7 +28,7 @@ from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFau
 from karat.waits import retry_after
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+    pass
 
 _SHOWN = 1000  # characters of a provider's message
 
@@ -95,7 +95,7 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
     from pydantic_ai import exceptions as raised
 
     words = _words(error)
-    reported = _provider_error(error)
+    reported = error_in(getattr(error, "body", None)) or {}  # why the provider refused it
     wait = None
     if isinstance(error, raised.ModelHTTPError):
         sentence = reported.get("message") or error.body
@@ -105,10 +105,14 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
 
         wait = retry_after(error.headers)
 
-    wait = getattr(error, "retry_after", None) if wait is None else wait
+    if wait is None:
+        wait = getattr(error, "retry_after", None)
     if wait is None:
         wait = _retry_delay(reported)
-    if isinstance(error, raised.ContentFilterError) or _was_filtered(reported):
+    about = reported.get("metadata")
+    filtered = isinstance(about, Mapping) and "flagged_input" in about  # OpenRouter's
+    filtered = filtered or _FILTERED.search(str(reported.get("code"))) is not None
+    if isinstance(error, raised.ContentFilterError) or filtered:
         return AgentFault("content_filter", words)
 
     match error:
@@ -130,25 +134,19 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
 _FILTERED = re.compile("content.?(filter|policy)|moderation|inspection|sensitive", re.IGNORECASE)
 
 
-def _was_filtered(reported: Mapping[str, Any]) -> bool:
-    about = reported.get("metadata")
-    flagged = isinstance(about, Mapping) and "flagged_input" in about  # OpenRouter's
-    return flagged or _FILTERED.search(str(reported.get("code"))) is not None
-
-
 def _retry_delay(reported: Mapping[str, Any]) -> float | None:
     """The wait that Google's errors ask for, in seconds."""
     details = reported.get("details")
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, Mapping) and isinstance(detail.get("retryDelay"), str):
-            return retry_after({"retry-after": detail["retryDelay"]})
+    if not isinstance(details, list):
+        return None
+    for detail in details:
+        if not isinstance(detail, Mapping):
+            continue
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str):
+            return retry_after({"retry-after": delay})
 
     return None
-
-
-def _provider_error(error: object) -> Mapping[str, Any]:
-    """The object in the body of a refused request that says why; empty if there is none."""
-    return error_in(getattr(error, "body", None)) or {}
 
 
 def error_in(body: object) -> Mapping[str, Any] | None:
@@ -169,12 +167,18 @@ def error_in(body: object) -> Mapping[str, Any] | None:
     if isinstance(choices, list) and choices:  # a router's error after it had begun to answer
         choice = choices[0]
         broken = isinstance(choice, Mapping) and isinstance(choice.get("error"), Mapping)
-        return _with_message(choice["error"]) if broken else None
+        if broken:
+            return _with_message(choice["error"])
+        return None
     if any(body.get(key) for key in _ANSWER_KEYS):
         return None
     for key in ("error", "errors", "detail", "base_resp"):
         given = body.get(key)
-        inner = next(iter(given), None) if isinstance(given, list) else given
+        if isinstance(given, list):
+            inner = next(iter(given), None)
+        else:
+            inner = given
+
         if isinstance(inner, str) and inner.strip():
             return {**body, "message": inner}
         if isinstance(inner, Mapping) and inner:
@@ -243,17 +247,18 @@ def _words(error: BaseException | None) -> str:
     cause = getattr(error, "__cause__", None)
     if isinstance(cause, ValidationError):  # pydantic-ai quotes all of it
         about = text.removesuffix(str(cause)).rstrip(": ")
-        text = f"{about}: {'; '.join(map(_fault_in, cause.errors()[:_FAULTS]))}"
+        faults = []
+        for fault in cause.errors()[:_FAULTS]:
+            place = ".".join(map(str, fault["loc"]))
+            message = fault["msg"]
+            if fault["input"] is None:
+                message = "is missing"
+            faults.append(f"{place} {message[:1].lower()}{message[1:]}")
+
+        text = f"{about}: {'; '.join(faults)}"
     if len(text) <= _SHOWN:
         return text
     return text[:_SHOWN] + " …"
 
 
 _FAULTS = 3  # of a body that are shown
-
-
-def _fault_in(fault: ErrorDetails) -> str:
-    message = fault["msg"]
-    if fault["input"] is None:
-        message = "is missing"
-    return f"{'.'.join(map(str, fault['loc']))} {message[:1].lower()}{message[1:]}"

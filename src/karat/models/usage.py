@@ -132,8 +132,12 @@ def usage_from(reported: object) -> Usage | None:
     found = counts_of(reported)
     counts: dict[str, int | None] = {}
     for field, names in _COUNTS.items():
-        given = [whole(found.get(name)) for name in names]
-        counts[field] = next((count for count in given if count is not None), None)
+        counts[field] = None
+        for name in names:
+            count = whole(found.get(name))
+            if count is not None:
+                counts[field] = count
+                break
 
     if (
         counts["input_tokens"] is None
@@ -168,7 +172,10 @@ def counts_of(reported: object) -> JsonObject:
     found: JsonObject = {}
     for name, value in _items(reported):
         if name in _DETAILS and whole(value) is None:
-            found.update((inner, count) for inner, count in _items(value) if count is not None)
+            for inner, count in _items(value):
+                if count is not None:
+                    found[inner] = count
+
         elif value is not None:
             found[name] = value
 
@@ -216,12 +223,14 @@ def whole(value: object) -> int | None:
 def _items(reported: object) -> Iterator[tuple[str, Any]]:
     if isinstance(reported, Mapping):
         for key, value in reported.items():
-            yield (
-                "".join(
-                    f"_{letter.lower()}" if letter.isupper() else letter for letter in str(key)
-                ),
-                value,
-            )
+            name = ""
+            for letter in str(key):
+                if letter.isupper():
+                    name += f"_{letter.lower()}"
+                else:
+                    name += letter
+
+            yield name, value
 
         return
 

@@ -114,14 +114,21 @@ def one_sided_bounds(
         unit = "question" if means.size == 1 else "cluster"
         return structs.replace(known, reason=f"only one {unit}, so no interval")
     if skewed:
-        bounds = _skewed(over.value, means if origins is None else origins.means, origins, level)
+        if origins is None:
+            bounds = _skewed(over.value, means, origins, level)
+        else:
+            bounds = _skewed(over.value, origins.means, origins, level)
+
         if bounds is not None:
             return structs.replace(known, low=bounds[0], high=bounds[1], method="Hall")
     return structs.replace(known, low=_t_bound(over, -1, level), high=_t_bound(over, 1, level))
 
 
 def _skewed(
-    mean: float, means: Floats, origins: Groups | None, level: float
+    mean: float,
+    means: Floats,
+    origins: Groups | None,
+    level: float,
 ) -> tuple[float, float] | None:
     """Bounds of the mean of amounts; None if all are equal. `means`: of questions, or of origins.
 
@@ -129,7 +136,8 @@ def _skewed(
     """
     values = means
     if origins is not None:
-        values = mean + origins.counts / origins.counts.mean() * (means - mean)
+        weights = origins.counts / origins.counts.mean()
+        values = mean + weights * (means - mean)
     sd = sample_sd(values)
     if not sd > 0:
         return None
@@ -235,4 +243,6 @@ def _lognormal_bound(means: Floats, level: float) -> float:
     of_variance = sd**2 / 2 * ((n - 1) / float(special.chdtri(n - 1, level)) - 1)
     reach = math.copysign(math.hypot(of_mean, of_variance), level - 0.5)
     exponent = centred_mean(logs) + sd**2 / 2 + reach
-    return math.exp(exponent) if exponent < _LARGEST else math.inf
+    if exponent < _LARGEST:
+        return math.exp(exponent)
+    return math.inf

@@ -373,11 +373,14 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     ended = None
     if answer is not None and answer.started is not None and answer.seconds is not None:
         ended = _after(answer.started, seconds=answer.seconds)
-    means = {}
+    means: dict[str, float | None] = {}
     for column, part in _MEANS.items():
         parts = [row.get(part) for row in turns]
         there = [float(part) for part in parts if part is not None]
-        means[column] = sum(there) / len(there) if there else None
+        if there:
+            means[column] = sum(there) / len(there)
+        else:
+            means[column] = None
 
     return {
         "trace_id": trace,

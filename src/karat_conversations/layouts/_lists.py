@@ -41,7 +41,9 @@ def listed_apart(rows: Rows, columns: Columns) -> Rows | None:
             chats: list[NumberedRow] = []
             for number, row in rows.rows:
                 held = row.get(path)
-                for chat in held if isinstance(held, list) else ():
+                if not isinstance(held, list):
+                    continue
+                for chat in held:
                     chats.append((number, {**row, path: chat}))
 
             return with_rows(rows, chats, f"rows: the chats in '{path}'")
@@ -135,8 +137,11 @@ def _parallel(rows: Rows, columns: Columns) -> list[str]:
             if path == asked:
                 continue
             for row in first:
-                mine, other = row.get(asked), row.get(path)
-                if isinstance(mine, list) and isinstance(other, list) and len(mine) != len(other):
+                mine = row.get(asked)
+                other = row.get(path)
+                if not isinstance(mine, list) or not isinstance(other, list):
+                    continue
+                if len(mine) != len(other):
                     break
             else:
                 alike.append(path)

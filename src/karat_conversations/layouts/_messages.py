@@ -410,12 +410,15 @@ def speaker_and_text_columns(columns: Columns) -> tuple[str | None, str | None]:
         return speaker, text
     known = set[str]()
     ends = set[str]()
+    flagged = False  # by a column that says by true and false who speaks
     for path, column in columns.items():
         known |= {*words_of(path)}
         if column.is_text:
             ends |= {*words_of(path)[-1:]}
+        if column.is_yes_or_no and len(column.values) == 2:
+            flagged = flagged or side_of_flag(path) is not None
 
-    if _TIMES & known and not _REPLIES & ends and not _is_flagged(columns):
+    if _TIMES & known and not _REPLIES & ends and not flagged:
         for path, column in columns.items():
             words = words_of(last_part(path))
             if not column.is_text:
@@ -426,15 +429,6 @@ def speaker_and_text_columns(columns: Columns) -> tuple[str | None, str | None]:
                 text = path
 
     return speaker, text
-
-
-def _is_flagged(columns: Columns) -> bool:
-    """Whether a column says by true and false who speaks."""
-    for path, column in columns.items():
-        if column.is_yes_or_no and len(column.values) == 2 and side_of_flag(path) is not None:
-            return True
-
-    return False
 
 
 def _inside(columns: Columns) -> str | None:

@@ -68,8 +68,12 @@ def abstains(text: str) -> bool:
     >>> abstains("N/A"), abstains("the report does not disclose 2014"), abstains("1.3 - 1.2")
     (True, True, False)
     """
-    folded = _NOT.sub(" not", fold(text[:_LONGEST].replace("_", " ")))
+    beginning = fold(text[:_LONGEST].replace("_", " "))
+    folded = _NOT.sub(" not", beginning)
     words = folded.strip(" .!<>[]()\"'`*_")
-    named = not _WORD.search(folded) or words in _NOTHING or words.startswith(_BEGINNINGS)
+    if words in _NOTHING or words.startswith(_BEGINNINGS):
+        return True
+    if not _WORD.search(folded) or _ABSENT.search(folded):
+        return True
     ending = fold(text[-_SHORT:].replace("_", " "))
-    return named or (_ABSENT.search(folded) or _ENDING.search(ending)) is not None
+    return _ENDING.search(ending) is not None

@@ -309,10 +309,14 @@ def _scale(turn: TurnFacts, _history: History) -> Found:
     golden = turn.golden_number
     if golden is None:
         return None
-    right = next((reading for reading in turn.readings if near(golden, reading.number)), None)
-    return _off_by_power(golden, turn.number) or (
-        None if right is None else {"factor": 10.0**-right.power}
-    )
+    off = _off_by_power(golden, turn.number)
+    if off:
+        return off
+    for reading in turn.readings:
+        if near(golden, reading.number):
+            return {"factor": 10.0**-reading.power}
+
+    return None
 
 
 def _sign(turn: TurnFacts, _history: History) -> Found:

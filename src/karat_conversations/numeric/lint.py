@@ -227,7 +227,11 @@ class _Page:
             for value in (number, number.scaleb(2)) if of_percent else (number,):
                 self.cells.setdefault(value.normalize(_EXACT), _Cell(row, column, value))
 
-        for label in {label for row, column, _ in cells_of(table) for label in (row, column)}:
+        labels = set()
+        for row, column, _ in cells_of(table):
+            labels |= {row, column}
+
+        for label in labels:
             self._plain |= set(_in_text(label))
 
     def has(self, forms: Sequence[Decimal]) -> bool:

@@ -434,7 +434,10 @@ class _Reading:
                 parts = [step.operation]
                 for text in (step.first, step.second):
                     index = step_index(text) if "#" in text else None
-                    parts.append(text if index is None else self._formula(index, known))
+                    if index is None:
+                        parts.append(text)
+                    else:
+                        parts.append(self._formula(index, known))
 
             known[at] = hash(tuple(parts))
 

@@ -543,7 +543,10 @@ class _Reader:
 
             terms: list[_Parts] = [[]]
             for part in parts:
-                first, *others = part.split(comma) if isinstance(part, str) else [part]
+                if not isinstance(part, str):
+                    terms[-1].append(part)
+                    continue
+                first, *others = part.split(comma)
                 terms[-1].append(first)
                 terms += [[term] for term in others]
 

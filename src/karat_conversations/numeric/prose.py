@@ -398,7 +398,8 @@ class _Reading:
 
     def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
         candidates = self._candidates(start, end)
-        marked = [match.span() for match in _EMPHASIS.finditer(self.text, start, end + 3)]
+        emphasis = _EMPHASIS.finditer(self.text, start, end + 3)
+        marked = [match.span() for match in emphasis]
         emphasised = []
         for quantity in candidates:
             if any(begin <= quantity.start < stop for begin, stop in marked):

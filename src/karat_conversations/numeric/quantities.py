@@ -226,14 +226,16 @@ def _spelled(match: _Match, sign: str, suffix: str) -> str:
         return ""
     if match["vulgar"]:
         part = unicodedata.numeric(match["vulgar"])
-        return f"{sign}{float(match['full'] or 0) + part!r}{suffix}"
+        number = float(match["full"] or 0) + part
+        return f"{sign}{number!r}{suffix}"
     if under is not None:
         if len(match["whole"] or "") < 300:
             whole = int(match["whole"] or 0)
         else:
             whole = 0
 
-        return f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
+        number = float(whole + Fraction(int(over), int(under)))
+        return f"{sign}{number!r}{suffix}"
     if match["european"]:
         digits = re.sub("[. ]", "", match["european"]).replace(",", ".")
     else:

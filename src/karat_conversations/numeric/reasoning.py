@@ -204,7 +204,9 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
     forms = step_forms(program.steps, setting)
     if forms is None:
         return None, None
-    return tuple(form.key for form in forms), whole_form(program, forms, setting).key
+    steps = tuple(form.key for form in forms)
+    whole = whole_form(program, forms, setting)
+    return steps, whole.key
 
 
 def _literals(

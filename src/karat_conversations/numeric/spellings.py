@@ -26,4 +26,6 @@ def plain_program(text: str) -> str:
         text = text.replace(sign, plain)
     text = _OF.sub(" * ", text)
     named = _NAMED.match(text)
-    return text[named.end() :] if named else text
+    if named:
+        return text[named.end() :]
+    return text

@@ -85,7 +85,8 @@ def cells_of(table: Table | None) -> Iterator[tuple[str, str, object]]:
     if isinstance(table, Mapping):
         for column, rows in table.items():
             if isinstance(rows, Mapping):
-                yield from ((str(row), str(column), cell) for row, cell in rows.items())
+                for label, cell in rows.items():
+                    yield str(label), str(column), cell
     elif table is not None:
         if table and isinstance(table[0], list | tuple):
             head = [str(cell) for cell in table[0]]
@@ -95,7 +96,8 @@ def cells_of(table: Table | None) -> Iterator[tuple[str, str, object]]:
         for row in table:
             if isinstance(row, list | tuple) and row:
                 for at, cell in enumerate(row[1:], 1):
-                    yield str(row[0]), head[at] if at < len(head) else str(at), cell
+                    heading = head[at] if at < len(head) else str(at)
+                    yield str(row[0]), heading, cell
 
 
 def is_blank(cell: object) -> bool:

@@ -282,7 +282,10 @@ def currencies(text: str) -> frozenset[str]:
     codes: set[str] = set()
     for word in _CURRENCY_WORD.findall(text.casefold()):
         if word[1:].endswith("$"):
-            codes.update([_DOLLARS[word]] if word in _DOLLARS else _CURRENCIES["$"])
+            if word in _DOLLARS:
+                codes.add(_DOLLARS[word])
+            else:
+                codes.update(_CURRENCIES["$"])
         else:
             codes.update(_CURRENCIES.get(word, ()))
 

@@ -422,7 +422,10 @@ def _by_columns(rows: Rows, keys: Mapping[str, None], *, blocks: bool) -> Iterat
             continue
         may_name = words[-1:] == ("id",) or not _NAMING.isdisjoint(words)
         stands = not roles_of(key) and _in_blocks(rows, key)
-        may_name = may_name or (stands and (blocks or _are_numbered(rows, key)))
+        if stands and not may_name:
+            # in every value a digit, as ids have and categories have not
+            texts = [str(row.get(key)) for _, row in rows.rows]
+            may_name = blocks or all(any(map(str.isdecimal, text)) for text in texts)
         if may_name and _is_shared(rows, key):
             yield Grouping((key,))
             if days:
@@ -443,11 +446,6 @@ def _in_blocks(rows: Rows, key: str) -> bool:
     values = [str(row.get(key)) for _, row in rows.rows]
     blocks = 1 + sum(first != second for first, second in pairwise(values))
     return blocks == len({*values}) and blocks >= _FEWEST_BLOCKS
-
-
-def _are_numbered(rows: Rows, key: str) -> bool:
-    """Whether each value of a column holds a digit, as ids do and categories do not."""
-    return all(any(map(str.isdecimal, str(row.get(key)))) for _, row in rows.rows)
 
 
 def _is_shared(rows: Rows, key: str) -> bool:

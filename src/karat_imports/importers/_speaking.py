@@ -865,7 +865,10 @@ def question(rows: Rows, why: str) -> str:
     for speaking, comment in readings(rows):
         ways.setdefault(speaking.options(), comment)
 
-    apart = [rows, *(apart for _, apart in _lists_apart(rows, columns))]
+    apart = [rows]
+    for _, part in _lists_apart(rows, columns):
+        apart.append(part)
+
     by_turns = [path for path, column in columns.items() if _holds_turns(column)]
     if not ways and len(by_turns) == 1:
         said = f"'{by_turns[0]}': two speak by turns, the first is {BY_TURNS[0]}"

@@ -216,11 +216,19 @@ class Chats:
             return self._as_said(read, self._speaking, path)
         if self._agent is None and with_role(read.seen_columns(), "question"):
             read = with_reply_texts(read)
-        turns = beside_history(read) if self._agent is None else None
+        if self._agent is None:
+            turns = beside_history(read)
+        else:
+            turns = None
+
         if turns is not None:
             return self._as_said(*turns, path)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
-        tests = tests_in_turn(read) if found is not None else None
+        if found is not None:
+            tests = tests_in_turn(read)
+        else:
+            tests = None
+
         if tests is not None:
             raise bad_file(path, tests)
         if found is not None:

@@ -272,7 +272,11 @@ class Csv:
             table = Placed(table, [chosen[key] for key in ("id", "question") if key in chosen][:1])
             chosen["condition"] = PLACE
 
-        metrics = _metrics(chosen)
+        metrics = {}
+        for name, column_name in chosen.items():
+            if name.startswith("score."):
+                metrics[name.partition(".")[2]] = column_name
+
         of_file = {name: columns[column] for name, column in metrics.items() if column in columns}
         _check_verdicts(of_file, self._options.words)
         judged = [*of_file.items(), *_of_systems(systems, columns)]
@@ -281,6 +285,7 @@ class Csv:
             if 2 * column.lists > column.filled:
                 findings.note(f"'{name}' holds several numbers a row, of which the mean counts")
 
+        explained = {name: explained_by(column, columns) for name, column in of_file.items()}
         trials = Trials(
             f"{path.name}, {rows.unit}",
             table,
@@ -288,7 +293,7 @@ class Csv:
             metrics,
             findings,
             named=self._named,
-            worth=self._worth(of_file, without, columns),
+            worth=Worth(no_score=without, words=self._options.words, explained=explained),
         )
         trials.alone = self._options.sheet or trials.alone
         trials.keeps_copies = self._options.unnamed == "repetitions"
@@ -353,16 +358,6 @@ class Csv:
         if not items:
             findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
         return Numbered(table)
-
-    def _worth(
-        self,
-        scores: Mapping[str, Column],
-        without: Mapping[str, Collection[float]],
-        columns: Columns,
-    ) -> Worth:
-        """What the cells of scores are worth. `scores`: metric → column."""
-        explained = {name: explained_by(column, columns) for name, column in scores.items()}
-        return Worth(no_score=without, words=self._options.words, explained=explained)
 
     def _take_map(self, columns: Columns) -> None:
         """Parts what the user has named into columns of all rows, and those of systems."""
@@ -705,7 +700,9 @@ def _roles(chosen: _Chosen, columns: Columns, systems: Sequence[str]) -> dict[Ro
     if choices := with_role(columns, "choices"):
         roles["choices"] = choices
     for target, column in chosen.items():
-        role = "score" if target.startswith("score.") else ROLES.get(target)
+        role = ROLES.get(target)
+        if target.startswith("score."):
+            role = "score"
         if role is not None:
             roles[role] = (*roles.get(role, ()), column)
 
@@ -719,16 +716,6 @@ def _of_systems(systems: Mapping[str, _Chosen], columns: Columns) -> Iterator[tu
     for own in systems.values():
         for name, column in own.items():
             yield name, columns[column]
-
-
-def _metrics(chosen: _Chosen) -> dict[str, str]:
-    """Metric → its column."""
-    metrics = {}
-    for name, column in chosen.items():
-        if name.startswith("score."):
-            metrics[name.partition(".")[2]] = column
-
-    return metrics
 
 
 def _first_row(table: Iterable[NumberedRow], chosen: _Chosen) -> dict[str, str]:

@@ -167,7 +167,11 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         """`path`: the instances, or their aggregate. Raises BadDataset."""
-        instances = path if path.suffix == ".jsonl" else _other(path)
+        if path.suffix == ".jsonl":
+            instances = path
+        else:
+            instances = _other(path)
+
         if not instances.is_file():
             raise bad_file(
                 path, f"has no instance-level results next to it (want {instances.name})"

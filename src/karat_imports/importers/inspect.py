@@ -731,7 +731,9 @@ class _Trial:
                 values[self._log.metric(name, str(key))] = item
 
         if isinstance(value, list):
-            values = {f"{name}[{n}]": item for n, item in enumerate(value)}
+            values = {}
+            for n, item in enumerate(value):
+                values[f"{name}[{n}]"] = item
 
         return ImportedScore(
             scorer=name,

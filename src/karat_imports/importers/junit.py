@@ -124,7 +124,11 @@ def _trials(
             detail=case.without("classname", "name", "time", "suite", "started", "failure"),
         )
 
-    trials = sum(totals) if totals else None
+    if totals:
+        trials = sum(totals)
+    else:
+        trials = None
+
     stated.append(Stated(file=path.name, conditions=(condition,), trials=trials))
 
 
@@ -197,7 +201,8 @@ def _case(element: Element, suite: Json) -> Json:
     }
     for part in element:
         if part.tag in (*_TEXTS, *_RERUNS):
-            case.setdefault(part.tag, {**part.attrib, "text": (part.text or "").strip()})
+            text = (part.text or "").strip()
+            case.setdefault(part.tag, {**part.attrib, "text": text})
 
     properties = {}
     for part in element.iter("property"):

@@ -110,7 +110,10 @@ class _File:
         labels = list(dict.fromkeys(label for _, label in pairs))
         short = {}
         for place, label in enumerate(labels, start=1):
-            short[label] = label if len(label) <= 40 else f"prompt {place}"
+            if len(label) <= 40:
+                short[label] = label
+            else:
+                short[label] = f"prompt {place}"
 
         many = len(labels) > 1, len({provider for provider, _ in pairs}) > 1
         names = unique([prefix + _name(pair[0], short[pair[1]], *many) for pair in pairs])
@@ -137,7 +140,11 @@ class _File:
             if count is not None:
                 known.append(count)
 
-        trials = sum(known) if known else None
+        if known:
+            trials = sum(known)
+        else:
+            trials = None
+
         return Stated(file=self.path.name, conditions=self.conditions, trials=trials)
 
     def condition(self, row: Json) -> str:
@@ -256,7 +263,11 @@ class _Trials:
         else:
             seconds = row.number("latencyMs", low=0, times=0.001)
 
-        scores = [] if failed else [*self._scores(file, row, parts, place)]
+        if failed:
+            scores = []
+        else:
+            scores = [*self._scores(file, row, parts, place)]
+
         # What an assertion compares the answer with, with variables filled in
         assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
         golden = None

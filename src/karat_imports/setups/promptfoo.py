@@ -243,7 +243,8 @@ def _messages(text: str) -> list[tuple[str, str]] | None:
             case {"role": str(role), "content": str(content)}:
                 found.append((role, content))
             case {"role": str(role), "content": list()}:
-                texts = (part.text("text") for part in foreign.Json(message).list("content"))
+                parts = foreign.Json(message).list("content")
+                texts = [part.text("text") for part in parts]
                 found.append((role, "\n".join(filter(None, texts))))
             case _:
                 return None

@@ -185,7 +185,9 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> JsonObj
     rows = cursor.fetchmany(most + 1)
     if len(rows) > most:
         raise _Refused(f"gives more than {most} rows")
-    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns: list[tuple[Any, ...]] = [()] * len(names)
+    if rows:
+        columns = [*zip(*rows, strict=True)]
     return {
         name: [_plain(value) for value in column]
         for name, column in zip(names, columns, strict=True)

@@ -252,7 +252,11 @@ class Tokens(TokenStorage):
 
         `reason`: in its own words.
         """
-        said = f": {printable(reason)[:_SHOWN]}" if reason else ""
+        if reason:
+            said = f": {printable(reason)[:_SHOWN]}"
+        else:
+            said = ""
+
         return self._denied(f"answered with HTTP 401 or 403 to each new token{said}")
 
     def _made(self) -> OAuthClientProvider:

@@ -248,7 +248,11 @@ class Probe:
         key = "resourceTemplates" if kind == "resources/templates" else kind
         deadline = time.monotonic() + 3 * self.seconds
         while True:
-            params = {} if cursor is None else {"cursor": cursor}
+            if cursor is None:
+                params = {}
+            else:
+                params = {"cursor": cursor}
+
             reply = await connection.request(method, params, seconds=self.seconds)
             if reply.kind != "result":
                 listing.offered = not (

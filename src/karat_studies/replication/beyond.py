@@ -224,7 +224,14 @@ def equivalence_test(
     Sci. 8:355.
     """
     found = tost_of_estimate(value, se, df, bounds=(low, high))
-    return Equivalence(t_low=found.t_low, t_high=found.t_high, p=found.p, low=low, high=high, df=df)
+    return Equivalence(
+        t_low=found.t_low,
+        t_high=found.t_high,
+        p=found.p,
+        low=low,
+        high=high,
+        df=df,
+    )
 
 
 NAN = float("nan")

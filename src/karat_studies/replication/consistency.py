@@ -167,7 +167,9 @@ def weights_by_study(
     weights = np.zeros(counted.size)
     for at, (study, finding) in enumerate(zip(studies, findings, strict=True)):
         if counted[at]:
-            weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, finding]
+            of_study = 1.0 / len(nested)
+            of_finding = of_study / len(nested[study])
+            weights[at] = of_finding / tests[study, finding]
 
     return weights
 

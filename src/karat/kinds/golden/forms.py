@@ -88,7 +88,9 @@ def _form_of(row: Row) -> Callable[[int, int, Row], Iterator[Item]] | None:
         return _flat
     if "user_scenario" in row and "evaluation_criteria" in row:
         return _tau2
-    return _tau if "instruction" in row and "actions" in row else None
+    if "instruction" in row and "actions" in row:
+        return _tau
+    return None
 
 
 def _article(number: int, position: int, row: Row) -> Iterator[Item]:

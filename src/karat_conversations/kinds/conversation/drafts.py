@@ -33,7 +33,8 @@ def wrong_with(table: object) -> str | None:
         if not all(isinstance(row, list) for row in table):
             return "must be a list of rows, [[cell, …], …], or an object of columns"
         cells = [cell for row in table for cell in row]
-        size = len(table) * max(map(len, table), default=0)
+        wide = max(map(len, table), default=0)
+        size = len(table) * wide
     else:
         return (
             "must be an object of columns, {column: {row: value}}, or a list of rows, [[cell, …], "
@@ -59,8 +60,14 @@ def rendered(table: Table) -> str:
     cells: Iterable[Sequence[object]] = table
     if isinstance(table, Mapping):
         labels = dict.fromkeys(label for column in table.values() for label in column)
-        body = ([label, *(column.get(label) for column in table.values())] for label in labels)
-        cells = [["", *table], *body] if table else []
+        body = []
+        for label in labels:
+            body.append([label, *(column.get(label) for column in table.values())])
+
+        cells = []
+        if table:
+            cells = [["", *table], *body]
+
     rows = []
     for row in cells:
         rows.append([cell_text(cell) for cell in row])

@@ -222,12 +222,14 @@ class RecordedTurns:
         Rows without a condition apply to all. If the file does not number its turns, their
         questions do, as far as they are known.
         """
-        marked = [f"{sample.id}{mark}{turn + self.first_turn}" for mark in "-_"]
+        counted = turn + self.first_turn
+        marked = (f"{sample.id}-{counted}", f"{sample.id}_{counted}")
         for named in (condition, None):
             # The ways a file may identify a turn
             number: int | None = turn
             if self._turns_counted or self._counts_up:
-                number = self._by_question(sample, named, repetition).get(turn)
+                rows_of_turns = self._by_question(sample, named, repetition)
+                number = rows_of_turns.get(turn)
             ways: list[tuple[str, int | None]] = [(name, None) for name in marked]
             if number is not None:
                 ways.insert(0, (sample.id, number))
@@ -241,7 +243,10 @@ class RecordedTurns:
         return None
 
     def _by_question(
-        self, sample: Sample, condition: str | None, repetition: int
+        self,
+        sample: Sample,
+        condition: str | None,
+        repetition: int,
     ) -> dict[int, int]:
         """Turn → the number of its row in a conversation whose rows were counted: of the row that
         asks its question, perhaps after a document; in order if too many ask something else.
@@ -251,15 +256,24 @@ class RecordedTurns:
         number = 0
         while (key := (sample.id, number, condition, repetition)) in self.rows:
             said = _plain(self.rows[key].question or "")
-            fits = [turn for turn, question in enumerate(asked) if question == said]
-            fits = fits or [turn for turn, question in enumerate(asked) if question in said]
-            later = [turn for turn in fits if turn > max(found, default=-1)]
-            turn = fits[0] if len(fits) == 1 else next(iter(later), -1)
-            if turn >= 0:
-                found.setdefault(turn, number)
+            same = []
+            inside = []
+            for turn, question in enumerate(asked):
+                if question == said:
+                    same.append(turn)
+                if question in said:
+                    inside.append(turn)
+
+            fits = same or inside
+            if len(fits) > 1:
+                last = max(found, default=-1)
+                fits = [turn for turn in fits if turn > last]
+            if fits:
+                found.setdefault(fits[0], number)
             number += 1
 
-        if number - len(found) > max(0, number - len(asked)):
+        ask_something_else = number - len(found)
+        if ask_something_else > max(0, number - len(asked)):
             return dict(enumerate(range(len(asked))))
         return found
 
@@ -274,8 +288,14 @@ class RecordedTurns:
         reply = self.rows[key].reply
         if "answer" in self.columns:
             return reply
-        before = [self.find(sample, number, condition, repetition) for number in range(turn)]
-        programs = [self.rows[past].reply.program if past is not None else None for past in before]
+        programs: list[str | None] = []
+        for number in range(turn):
+            past = self.find(sample, number, condition, repetition)
+            if past is None:
+                programs.append(None)
+            else:
+                programs.append(self.rows[past].reply.program)
+
         history: list[tuple[Any, Any]] = []
         value: float | bool | str | ExecutionError = ""
         for text in [*programs, reply.program]:
@@ -367,7 +387,8 @@ class RecordedTurns:
         notes["columns"] = " ".join(f"{target}={name}" for target, name in census.columns.items())
         notes.update({kind: str(count) for kind, count in census.counts.items()})
         if census.faults:
-            said = "; ".join(filter(None, [*census.lines, census.hint]))
+            lines = [*census.lines, census.hint]
+            said = "; ".join(filter(None, lines))
             notes["faults"] = f"the file of answers has faults: {said}"
 
         return notes
@@ -466,27 +487,41 @@ def _tatqa_prediction(name: str, value: object) -> dict[str, object] | None:
 
 
 def _add_by_role(
-    chosen: dict[str, str], columns: Sequence[str], rows: Sequence[tuple[int, Row]]
+    chosen: dict[str, str],
+    columns: Sequence[str],
+    rows: Sequence[tuple[int, Row]],
 ) -> None:
     """Adds the columns whose names say what they hold, though they are not the usual ones."""
     for target, role in _ROLES.items():
-        free = [column for column in columns if column not in chosen.values()]
+        taken = {*chosen.values()}
+        free = [column for column in columns if column not in taken]
         found = with_role(free, role)
         if target == "turn" and "conversation_id" in chosen and "id" in chosen:
             # `turn_id` beside the conversation's id, if it is a number
             found += with_role([chosen["id"]], role)
-            found = [name for name in found if all(_is_count(row.get(name)) for _, row in rows)]
+            counting = []
+            for name in found:
+                if all(_is_count(row.get(name)) for _, row in rows):
+                    counting.append(name)
+
+            found = counting
         elif target == "answer" and "program" in chosen:
             found = []
         elif target == "answer" and [*columns] == ["id", "value"]:  # an object: id → answer
-            programs = all(_CALL.match(str(row.get("value"))) for _, row in rows)
-            chosen["program" if programs else "answer"] = "value"
+            values = [str(row.get("value")) for _, row in rows]
+            if all(map(_CALL.match, values)):
+                chosen["program"] = "value"
+            else:
+                chosen["answer"] = "value"
+
         if target not in chosen and found:
             chosen[target] = found[0]
 
 
 def _is_count(cell: object) -> bool:
-    return not isinstance(cell, bool) and _COUNT.fullmatch(str(cell).strip()) is not None
+    if isinstance(cell, bool):
+        return False
+    return _COUNT.fullmatch(str(cell).strip()) is not None
 
 
 def _by_turns(
@@ -495,7 +530,10 @@ def _by_turns(
     """The rows, a turn each; and whether the turns were counted here, in conversations in one of
     the shapes of chats or in lists of answers.
     """
-    present = dict.fromkeys(column for _, row in table.rows for column in row)
+    present: dict[str, None] = {}
+    for _, row in table.rows:
+        present.update(dict.fromkeys(row))
+
     has_turns = bool(usual(USUAL_NAMES["turn"], present) or "turn" in named)
     answers = bool(
         usual((*USUAL_NAMES["answer"], *USUAL_NAMES["program"]), present)
@@ -512,9 +550,10 @@ def _by_turns(
             held = held or name
 
     listed = None
-    for name in () if answers or held else usual((*_LISTS, "value"), columns):
-        if 2 * columns[name].lists > columns[name].rows:
-            listed = listed or name
+    if not answers and held is None:
+        for name in usual((*_LISTS, "value"), columns):
+            if 2 * columns[name].lists > columns[name].rows:
+                listed = listed or name
 
     if held is None and listed is None:
         return list(table.rows), False
@@ -531,11 +570,12 @@ def _by_turns(
         else:
             turns = [{"answer": part} for part in given]
         if has_turns:  # the last answer is that of the turn
-            rows += [(number, {**beside, **turn}) for turn in turns[-1:]]
+            for turn in turns[-1:]:
+                rows.append((number, {**beside, **turn}))
         else:
-            rows += [
-                (number, {**beside, "turn": at, **turn}) for at, turn in enumerate(turns, first)
-            ]
+            for at, turn in enumerate(turns, first):
+                rows.append((number, {**beside, "turn": at, **turn}))
+
         if not turns:
             rows.append((number, beside))
 
@@ -557,9 +597,12 @@ def _said_in_turn(cell: object) -> list[dict[str, object]]:
             question = said
             replied = False
         elif message["role"] == "assistant":
-            parts = message["content"] if isinstance(message["content"], list) else []
-            kinds = {part.get("type") for part in parts if isinstance(part, Mapping)}
-            text = None if message.get("tool_calls") or "tool_use" in kinds else said
+            calls = bool(message.get("tool_calls"))
+            parts = message["content"]
+            if isinstance(parts, list):
+                kinds = {part.get("type") for part in parts if isinstance(part, Mapping)}
+                calls = calls or "tool_use" in kinds
+            text = None if calls else said
             if not replied or not asks:
                 turns.append({"question": question, "answer": text})
                 replied = True
@@ -575,8 +618,14 @@ def _said(content: object) -> object:
         return content.get("content") or content.get("text")
     if not isinstance(content, list):
         return content
-    parts = (part if isinstance(part, Mapping) else {"text": part} for part in content)
-    return "".join(str(part.get("text") or "") for part in parts)
+    texts = []
+    for part in content:
+        text = part
+        if isinstance(part, Mapping):
+            text = part.get("text")
+        texts.append(str(text or ""))
+
+    return "".join(texts)
 
 
 def _place(key: Key) -> tuple[str, int | None]:
@@ -617,7 +666,10 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     cells = {target: row.get(column) for target, column in columns.items()}
     said = cells.get("answer")
     if isinstance(said, list) and all(isinstance(part, (str, int, float)) for part in said):
-        said = said[0] if len(said) == 1 else {"answer": said}
+        if len(said) == 1:
+            said = said[0]
+        else:
+            said = {"answer": said}
     text = _text(said)
     answer = text and spoken(text)
     holds_answer = isinstance(said, dict) and {"answer", "value"} & {*said}
@@ -665,8 +717,11 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
         program = ""
         for part in map(str, given):
             if part != "EOF":
-                joined = part in (")", "(", ",") or not program or program.endswith(("(", ","))
-                program += part if joined else f", {part}"
+                follows = not program or program.endswith(("(", ","))
+                if follows or part in (")", "(", ","):
+                    program += part
+                else:
+                    program += f", {part}"
 
     reply = Reply(
         text=text or "",

@@ -771,7 +771,8 @@ def _first_wrong(part: ConversationSummary) -> Blocks:
             ("never", passed.never_wrong),
         ]
         for turn, many in counts:
-            yield Row(name=turn, cells=(Count(many), Share(many / went if went else None)))
+            share = many / went if went else None
+            yield Row(name=turn, cells=(Count(many), Share(share)))
 
     passed = first.propagation
     most = max(passed.first_wrong, key=lambda turn: passed.first_wrong[turn])

@@ -120,7 +120,10 @@ def turns(page: SamplePage) -> list[JsonObject]:
             if score is not None:
                 diagnosis = score.labels.get("diagnosis")
             found = _counted(detail.get("evidence"))
-            evidence = [(name, _shown(value)) for name, value in list(Json(found).items())[:20]]
+            evidence = []
+            for name, value in list(Json(found).items())[:20]:
+                evidence.append((name, _shown(value)))
+
             if detail.get("carried") is True:
                 evidence.append(("carried", "proved to be right, had earlier turns been right"))
 

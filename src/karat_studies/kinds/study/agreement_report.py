@@ -55,12 +55,12 @@ def _measures(condition: str, agreement: Agreement, bound: float | None) -> Iter
             )
             inside = _INSIDE[measures.prediction.inside]
 
-        tests = (
-            (measures.telescopes, measures.equivalence)
-            if bound is not None
-            else (measures.telescopes,)
-        )
-        p_values: list[Cell] = [PValue(test.p if test is not None else None) for test in tests]
+        telescopes = measures.telescopes
+        p_values: list[Cell] = [PValue(None if telescopes is None else telescopes.p)]
+        if bound is not None:
+            equivalence = measures.equivalence
+            p_values.append(PValue(None if equivalence is None else equivalence.p))
+
         evidence = Number(measures.log_replication_bf, signed=True)
         finding = "/".join(filter(None, score.test.finding_id))
         cells = (evidence, Text(expected), Text(inside), *p_values)

@@ -63,10 +63,15 @@ class _Test(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def errors(self) -> tuple[float | None, float | None]:
         """Those of both effects; each repetition asked the agent's participants anew."""
-        agent = [row.agent.d_se for row in self.result.repetitions if row.agent.d_se is not None]
+        agent = []
+        for row in self.result.repetitions:
+            if row.agent.d_se is not None:
+                agent.append(row.agent.d_se)
+
         error = None
         if agent:
-            error = math.sqrt(math.fsum(one * one for one in agent)) / len(agent)
+            squares = [error * error for error in agent]
+            error = math.sqrt(math.fsum(squares)) / len(agent)
         return _over(self.result, "human", "d_se"), error
 
 
@@ -76,7 +81,8 @@ def study_charts(
     """For a table of tests: posteriors of people and agent, effects against effects, a forest of
     differences.
     """
-    return condition_charts(summary_of_tests({condition: (agreement, sure)}).conditions[0])
+    summary = summary_of_tests({condition: (agreement, sure)})
+    return condition_charts(summary.conditions[0])
 
 
 def condition_charts(
@@ -87,8 +93,9 @@ def condition_charts(
     `floor`: random answers, for comparison.
     """
     random = {}
-    for row in () if floor is None else floor.tests:
-        random[row.study, row.sub_study, row.finding, row.test] = row.pi
+    if floor is not None:
+        for row in floor.tests:
+            random[row.study, row.sub_study, row.finding, row.test] = row.pi
 
     keyed = [(finding, test) for finding in condition.findings for test in finding.tests]
     names = apart(f"{finding.study}/{finding.name} {test.id}" for finding, test in keyed)
@@ -96,16 +103,21 @@ def condition_charts(
     for name, (finding, test) in zip(names, keyed, strict=True):
         posteriors = [_over(test, side, "pi") for side in ("human", "agent")]
         if floor is not None:
-            posteriors.append(random.get((finding.study, finding.sub_study, finding.id, test.id)))
+            key = (finding.study, finding.sub_study, finding.id, test.id)
+            posteriors.append(random.get(key))
         tests.append(_Test(name=name, result=test, posteriors=tuple(posteriors)))
 
     scored = [test for test in tests if test.result.pas.value is not None]
     effects = [test for test in tests if test.effects is not None]
-    return (
-        *(_agreement(condition, floor, ending, some) for ending, some in _parts(scored)),
-        *([_profile(condition, floor, effects)] if effects else []),
-        *(_forest(condition, effects, ending, some) for ending, some in _parts(effects)),
-    )
+    charts = []
+    for ending, some in _parts(scored):
+        charts.append(_agreement(condition, floor, ending, some))
+    if effects:
+        charts.append(_profile(condition, floor, effects))
+    for ending, some in _parts(effects):
+        charts.append(_forest(condition, effects, ending, some))
+
+    return tuple(charts)
 
 
 def _over(test: TestResult, side: str, name: str) -> float | None:
@@ -138,7 +150,10 @@ def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
 
 
 def _agreement(
-    condition: StudyCondition, floor: StudyFloor | None, ending: str, tests: Sequence[_Test]
+    condition: StudyCondition,
+    floor: StudyFloor | None,
+    ending: str,
+    tests: Sequence[_Test],
 ) -> Chart:
     sides = ("people", "agent", *(["floor"] if floor else []))
     lines, rows = [], []
@@ -215,7 +230,11 @@ def _profile(condition: StudyCondition, floor: StudyFloor | None, tests: Sequenc
     scores = condition.benchmark
     z = z_of_level(scores.pas.level)
     interval = f"{formats.level(scores.pas.level)} interval"
-    reach = 1.1 * max(abs(effect) for test in tests for effect in test.effects or ()) or 1.0
+    sizes: list[float] = []
+    for test in tests:
+        sizes += map(abs, test.effects or ())
+
+    reach = 1.1 * max(sizes) or 1.0
     points, rows = [], []
     for test in tests:
         assert test.effects is not None
@@ -244,8 +263,10 @@ def _profile(condition: StudyCondition, floor: StudyFloor | None, tests: Sequenc
 
         def fitted(x: float) -> Point:
             at = [centre_agent + slope * (x - centre) for slope in slopes]
-            ends = sorted(at[1:]) if len(at) == 3 else [None, None]
-            return Point(x=x, y=at[0], low=ends[0], high=ends[1])
+            if len(at) < 3:
+                return Point(x=x, y=at[0])
+            low, high = sorted(at[1:])
+            return Point(x=x, y=at[0], low=low, high=high)
 
         curves.append(
             Curve(
@@ -283,7 +304,10 @@ def _profile(condition: StudyCondition, floor: StudyFloor | None, tests: Sequenc
 
 
 def _forest(
-    condition: StudyCondition, every: Sequence[_Test], ending: str, tests: Sequence[_Test]
+    condition: StudyCondition,
+    every: Sequence[_Test],
+    ending: str,
+    tests: Sequence[_Test],
 ) -> Chart:
     name = condition.condition
     level = condition.benchmark.pas.level
@@ -301,7 +325,8 @@ def _forest(
         more = _effect(agent - people, error, z)
         ends += [abs(end) for end in (more.value, more.low, more.high) if end is not None]
         lines.append(Line(name=test.name, marks=blocks.marks_of(more)))
-        numbers = (Number(value, signed=True) for value in (people, agent, test.result.z_diff))
+        values = (people, agent, test.result.z_diff)
+        numbers = (Number(value, signed=True) for value in values)
         rows.append(Row(name=test.name, cells=(more, *numbers)))
 
     reach = 1.05 * max(ends) or 1.0

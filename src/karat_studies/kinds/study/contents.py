@@ -161,7 +161,11 @@ def _copy(test: CopyTest) -> str:
 
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Columns side by side; the head first."""
-    return aligned([[formats.clean(cell) for cell in row] for row in rows])
+    cells = []
+    for row in rows:
+        cells.append([formats.clean(cell) for cell in row])
+
+    return aligned(cells)
 
 
 class HeldArm(msgspec.Struct, frozen=True, kw_only=True):

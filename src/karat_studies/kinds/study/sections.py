@@ -689,7 +689,10 @@ def unread(
     )
     if not fields:
         return
-    kinds = list(dict.fromkeys(kind for *_, counts in fields for kind in counts if counts[kind]))
+    kinds: dict[str, None] = {}
+    for *_, counts in fields:
+        kinds.update((kind, None) for kind in counts if counts[kind])
+
     rows = []
     for condition, study, arm, field, counts in fields[:most]:
         cells: list[Cell] = [Text(named(condition))]

@@ -67,7 +67,11 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
     def unread_answers(
         condition: StudyCondition, study: str, arm: str, field: str, kind: str
     ) -> str:
-        label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
+        if kind == "stopped":
+            label = "turn=stopped"
+        else:
+            label = f"{field}={kind}"
+
         return _listed(run, study, arm, condition.condition, label=label)
 
     again = (

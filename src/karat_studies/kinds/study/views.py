@@ -332,7 +332,11 @@ class _Turns:
             value = values.get(name)
             if isinstance(value, str):
                 field = fields.get(name)
-                words = field.meanings.get(value, value) if field is not None else value
+                if field is not None:
+                    words = field.meanings.get(value, value)
+                else:
+                    words = value
+
                 if words != value:
                     meaning = _cut(words)
 
@@ -741,7 +745,8 @@ def _fields_of(sample: Sample, turn: int) -> Mapping[str, Answered | None]:
     if not isinstance(fields, list) or turn >= len(fields):
         return {}
     found: dict[str, Answered | None] = {}
-    for name, field in list(_mapping(fields[turn]).items())[:_MOST]:
+    asked = _mapping(fields[turn])
+    for name, field in list(asked.items())[:_MOST]:
         found[name] = None
         with suppress(ValidationError):
             found[name] = Answered.model_validate(field, strict=True)
@@ -753,7 +758,9 @@ def _field_text(field: Answered | None) -> str:
     """What a field asks for, in a few words."""
     if field is None:
         return ""
-    low, high = ("" if end is None else _value_text(end) for end in field.range or (None, None))
+    low = high = ""
+    if field.range is not None:
+        low, high = ("" if end is None else _value_text(end) for end in field.range)
     parts = [" / ".join(field.labels[:20])]
     if low and high:
         parts.append(f"{low} to {high}")
@@ -766,7 +773,8 @@ def _field_text(field: Answered | None) -> str:
         parts.append("optional")
 
     words = ", ".join(filter(None, parts))
-    return formats.excerpt(": ".join(filter(None, (field.type, words))), _LONG)
+    text = ": ".join(filter(None, (field.type, words)))
+    return formats.excerpt(text, _LONG)
 
 
 def _value_text(value: object) -> str:

@@ -204,7 +204,11 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def rate(self, name: str) -> Rate | None:
         """By its name or its metric; None if there is none."""
-        return next((rate for rate in self.rates if name in (rate.name, rate.metric)), None)
+        for rate in self.rates:
+            if name in (rate.name, rate.metric):
+                return rate
+
+        return None
 
 
 class NullAnswerer(msgspec.Struct, frozen=True, kw_only=True):

@@ -534,8 +534,13 @@ def study_condition(
     )
     human = np.array([test.human.d for test in first.tests])
     each = zip(*(agreement.tests for agreement in agreements), strict=True)
-    agent = np.array([mean(test.agent.d for test in tests) for tests in each], dtype=float)
-    weights = test_weights(first.tests, np.isfinite(human) & np.isfinite(agent))
+    means = []
+    for tests in each:
+        means.append(mean(test.agent.d for test in tests))
+
+    agent = np.array(means, dtype=float)
+    known = np.isfinite(human) & np.isfinite(agent)
+    weights = test_weights(first.tests, known)
     line = caricature(human, agent, weights, level=first.level)
     other = mean(agreement.other.ecs.value for agreement in agreements)
     return StudyCondition(

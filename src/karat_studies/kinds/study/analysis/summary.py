@@ -338,8 +338,10 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             }
 
         people = [part.people.whole[self.number].participants for part in self.parts]
-        names = Participants.__struct_fields__
-        together = {name: sum(getattr(part, name) for part in people) for name in names}
+        together = {}
+        for name_of_count in Participants.__struct_fields__:
+            together[name_of_count] = sum(getattr(part, name_of_count) for part in people)
+
         return study_condition(
             name,
             self.agreements,

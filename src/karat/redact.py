@@ -225,7 +225,9 @@ def _grams(value: str) -> dict[str, int]:
     least = _PIECE if len(value) <= _LONG else _LONG_PIECE
     forms = [(form, _LONG_PIECE, _odd(form)) for form in _spellings(value)]
     forms += [(form, _LONG_PIECE, "x" * len(form)) for form in _encodings(value)]
-    forms += [(form, _ORDINARY, "x" * len(form)) for form in _numbered(value)]
+    for form in _numbered(value):
+        forms.append((form, _ORDINARY, "x" * len(form)))
+
     if len(value) >= SHORTEST_SECRET:
         forms += [(value, least, _odd(value))]
     # the last one of a key

@@ -177,9 +177,10 @@ def _section(
     for title, flips in (("Gained most", gained), ("Lost most", lost)):
         rows = []
         for flip in flips:
-            links = [
-                address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides)
-            ]
+            links = []
+            for side in dict.fromkeys(sides):
+                links.append(address("runs", side.name, "find", id=flip.sample))
+
             text = texts.get(flip.sample, "")
             rows.append(_row(text, flip.sample, flip.a, flip.b, percent, links))
 

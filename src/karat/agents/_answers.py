@@ -91,7 +91,8 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     found = (get(value, key) for key in USAGE_KEYS)
     counted = next((counts for counts in found if counts is not None), beside)
     usage = usage_from(counted)
-    cost_key = next((key for key in COST_KEYS if get(value, key) is not None), "dollars")
+    cost_keys = (key for key in COST_KEYS if get(value, key) is not None)
+    cost_key = next(cost_keys, "dollars")
     cost = get(value, cost_key)
     if cost is None:
         fields["dollars"] = dollars_of(get(counted, "cost"))

@@ -208,8 +208,9 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
     about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
     usage = []
     for message in replies:
-        counts = (get(message, name) for name in USAGE_KEYS)
-        usage.append(next(filter(None, counts), get(get(message, "meta"), "usage")))
+        counts = [get(message, name) for name in USAGE_KEYS]
+        counts.append(get(get(message, "meta"), "usage"))
+        usage.append(next(filter(None, counts), counts[-1]))
 
     stopped = name_in(about, *STOP_KEYS)
     text, thought = without_thoughts(text, cut=was_cut(stopped))

@@ -35,8 +35,10 @@ def provider_reply(result: object) -> Reply | None:
     """
     choices = get(result, "choices")
     content = get(result, "content")
-    if any(get(choice, name) is not None for choice in items(choices) for name in _CHOSEN):
-        return _from_completion(result, items(choices))
+    for choice in items(choices):
+        if any(get(choice, name) is not None for name in _CHOSEN):
+            return _from_completion(result, items(choices))
+
     if get(result, "object") == "chat.completion" and not choices:
         raise _no_answer(result)
     if get(result, "object") == "response" and isinstance(get(result, "output"), list):

@@ -414,7 +414,8 @@ def holds(
 
     others = [*tested]
     others[at] = float(np.minimum(factor * worst.p, 1.0))
-    return worst.value * found.test.value > 0 and float(adjust(others)[at]) <= alpha
+    still_ahead = worst.value * found.test.value > 0
+    return still_ahead and float(adjust(others)[at]) <= alpha
 
 
 def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool) -> Difference:

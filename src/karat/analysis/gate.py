@@ -478,6 +478,14 @@ _STOPPED = (
 )
 
 
+def _why_missing(summary: Summary, condition: str) -> str:
+    if summary.accounts[condition].ledger.decided:
+        return _STOPPED
+    if "format" in summary.provenance.source:
+        return "trials are missing in the imported files"
+    return _ASK_AGAIN
+
+
 def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
     summary: Summary,
     threshold: Threshold,
@@ -505,15 +513,11 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
     # on the scale: a pseudo-value, or a conversation with a larger weight, may exceed it
-    if ends[0] is None:
-        low = intervals[0].low
-    else:
-        low = max(intervals[0].low, ends[0])
-
-    if ends[1] is None:
-        high = intervals[1].high
-    else:
-        high = min(intervals[1].high, ends[1])
+    low, high = intervals[0].low, intervals[1].high
+    if ends[0] is not None:
+        low = max(low, ends[0])
+    if ends[1] is not None:
+        high = min(high, ends[1])
 
     above = threshold.bound == "max"
     if above:
@@ -537,11 +541,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         verdict = "undecided"
 
     if verdict == "undecided" and missing and reason is None:
-        reason = _ASK_AGAIN
-        if summary.accounts[condition].ledger.decided:
-            reason = _STOPPED
-        elif "format" in summary.provenance.source:
-            reason = "trials are missing in the imported files"
+        reason = _why_missing(summary, condition)
 
     seen = rows.seen
     value = math.nan

@@ -13,7 +13,7 @@ from karat.analysis.estimates import estimated, holds, tested_p
 from karat.analysis.model import MetricInfo, Summary, check_condition
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import kind_of
-from karat.analysis.units import Units, difference, mean, shared, units_of
+from karat.analysis.units import Compared, Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import adjust
 from karat.stats.ranking import maximal_groups
@@ -90,13 +90,7 @@ def leaderboard(
     means = np.array([side.plain_mean for side in units])
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
-    found = []
-    for pair in pairs:
-        a, b = order[pair[0]], order[pair[1]]
-        # losses count also where they left no score that all share
-        worst = difference(asked[a], asked[b], level=level).worst
-        found.append(difference(units[a], units[b], level=level)._replace(worst=worst))
-
+    found = [_compared(asked, units, (order[a], order[b]), level) for a, b in pairs]
     tested = [tested_p(one) for one in found]
     apart = set()
     for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True)):
@@ -148,6 +142,21 @@ def leaderboard(
     )
 
 
+def _compared(
+    asked: Sequence[Units],
+    units: Sequence[Units],
+    pair: tuple[int, int],
+    level: float,
+) -> Compared:
+    """Two sides by the questions that all have a score for; losses count also where they left
+    none.
+    """
+    a, b = pair
+    worst = difference(asked[a], asked[b], level=level).worst
+    compared = difference(units[a], units[b], level=level)
+    return compared._replace(worst=worst)
+
+
 def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
     """Letters for entries 0 to count - 1: two share one exactly if their pair (lower first) is not
     in `apart`.
@@ -165,7 +174,8 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
 
 
 def _shared(
-    sides: Sequence[tuple[Summary, str]], info: MetricInfo
+    sides: Sequence[tuple[Summary, str]],
+    info: MetricInfo,
 ) -> tuple[list[Units], list[Units], int]:
     """The questions that every side has, with the same content, those of them that every side has a
     score for, and how many there are in all.

@@ -497,14 +497,16 @@ def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
         losses[cls] = flags.reshape(shape)
 
     nothing = np.zeros(shape, dtype=bool)
-    answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
+    answers = np.frombuffer(index.answered, dtype=np.uint8)
+    answered = answers.reshape(shape) > 0
     if not kind_of(index.run.info.kind).by_turn:
         scored = answered.copy()
         scored.ravel()[list(ended.classes)] = False
         losses["judge"] = losses.get("judge", nothing) | scored
 
     if index.run.info.imported:
-        failed = np.frombuffer(index.failed, dtype=np.uint16).reshape(shape) > 0
+        failures = np.frombuffer(index.failed, dtype=np.uint16)
+        failed = failures.reshape(shape) > 0
         held = answered | failed
         in_another_repetition = held.any(axis=1, keepdims=True)
         absent = ~held & (in_another_repetition | (shape[1] == 1))

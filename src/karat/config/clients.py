@@ -253,7 +253,8 @@ class _ClientFile:
 
         command = found.get("command")
         if command is not None and isinstance(command.value, list) and "args" not in found:
-            found["args"] = msgspec.structs.replace(command, value=command.value[1:])
+            arguments = command.value[1:]
+            found["args"] = msgspec.structs.replace(command, value=arguments)
             if command.value:
                 found["command"] = command.value[0]
             else:

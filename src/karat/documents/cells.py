@@ -337,7 +337,8 @@ def _options_of_object(value: Mapping[str, Any]) -> Options | None:
 
     if texts is not None:
         return _lettered([*map(text_of, texts)])
-    if 1 < len(value) <= len(_LETTERS) and all(mark in (0, 1) for mark in value.values()):
+    marked = all(mark in (0, 1) for mark in value.values())
+    if marked and 1 < len(value) <= len(_LETTERS):
         written = tuple(map(str, value))
         right = tuple(at for at, mark in enumerate(value.values()) if mark)
         return Options(written, tuple(_LETTERS[: len(value)]), right)
@@ -526,7 +527,8 @@ def as_written(value: object, chosen: Golden, given: Options) -> Golden:
     if isinstance(value, list):
         return chosen
     written = as_text(value)
-    others = {*given.labels, *given.texts} - {*chosen.accepted}
+    others = {*given.labels, *given.texts}
+    others -= {*chosen.accepted}
     if written is None or written in others:
         return chosen
     return Golden(written, (written, *chosen.accepted))

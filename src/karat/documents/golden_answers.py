@@ -65,7 +65,8 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if file.door == "results":
         exact = [path for path in exact if not is_in_answer(path) and not holds_scores(path)]
         weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
-        agents = agents or [path for path in label_with_score(file.free) if path not in exact]
+        labels = label_with_score(file.free)
+        agents = agents or [path for path in labels if path not in exact]
         if not agents:
             agents = outermost(path for path in file.inside("answer") if is_in_answer(path))
 

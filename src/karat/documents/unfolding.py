@@ -672,7 +672,8 @@ def _metric_column(first: Sequence[Row], rows: Rows) -> str | None:
         return None
     for name in first[0]:
         words = words_of(name)
-        texts = all(isinstance(row.get(name), str) for row in first)
+        cells = [row.get(name) for row in first]
+        texts = all(isinstance(cell, str) for cell in cells)
         if texts and "".join(words) in _METRIC:
             return name
         if {*words} & _RATERS and {*words} <= _OF_RATERS:

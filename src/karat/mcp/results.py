@@ -148,7 +148,8 @@ def misfit(error: BaseException) -> str:
         parts = map(str, first["loc"])
         where = ".".join(part for part in parts if not part[:1].isupper())
         message = first["msg"]
-        return f"{where or 'it'}: {message[:1].lower()}{message[1:]}"
+        message = message[:1].lower() + message[1:]
+        return f"{where or 'it'}: {message}"
     if isinstance(cause := error.__cause__, SchemaMisfit):
         place = ["structuredContent", *map(str, cause.absolute_path)]
         return f"{'.'.join(place)} is not as `{cause.validator}` of the tool's outputSchema says"

@@ -101,7 +101,8 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
         sentence = reported.get("message") or error.body
         if isinstance(sentence, str) and sentence.strip():  # the provider's own
             line = " ".join(_TAG.sub(" ", sentence).split())  # without the tags of a page
-            words = f"HTTP {error.status_code}: {line[:_SHOWN] or sentence.strip()[:_SHOWN]}"
+            shown = line or sentence.strip()
+            words = f"HTTP {error.status_code}: {shown[:_SHOWN]}"
 
         wait = retry_after(error.headers)
 
@@ -110,8 +111,9 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
     if wait is None:
         wait = _retry_delay(reported)
     about = reported.get("metadata")
-    filtered = isinstance(about, Mapping) and "flagged_input" in about  # OpenRouter's
-    filtered = filtered or _FILTERED.search(str(reported.get("code"))) is not None
+    code = str(reported.get("code"))
+    flagged = isinstance(about, Mapping) and "flagged_input" in about  # OpenRouter's
+    filtered = flagged or _FILTERED.search(code) is not None
     if isinstance(error, raised.ContentFilterError) or filtered:
         return AgentFault("content_filter", words)
 
@@ -253,7 +255,8 @@ def _words(error: BaseException | None) -> str:
             message = fault["msg"]
             if fault["input"] is None:
                 message = "is missing"
-            faults.append(f"{place} {message[:1].lower()}{message[1:]}")
+            message = message[:1].lower() + message[1:]
+            faults.append(f"{place} {message}")
 
         text = f"{about}: {'; '.join(faults)}"
     if len(text) <= _SHOWN:

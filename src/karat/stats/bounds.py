@@ -173,7 +173,9 @@ def _on_scale(
     """
     n = known.n
     level = known.level
-    flags = scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all())
+    flags = False
+    if once and scale == (0.0, 1.0):
+        flags = bool(np.isin(means, (0.0, 1.0)).all())
     if flags and not (origins is not None and _crowded(origins.means)):
         if origins is None:
             size = float(n)
@@ -240,7 +242,8 @@ def _lognormal_bound(means: Floats, level: float) -> float:
     if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):
         return -math.inf
     of_mean = t_quantile(level, n - 1) * sd / math.sqrt(n)
-    of_variance = sd**2 / 2 * ((n - 1) / float(special.chdtri(n - 1, level)) - 1)
+    chi_squared = float(special.chdtri(n - 1, level))
+    of_variance = sd**2 / 2 * ((n - 1) / chi_squared - 1)
     reach = math.copysign(math.hypot(of_mean, of_variance), level - 0.5)
     exponent = centred_mean(logs) + sd**2 / 2 + reach
     if exponent < _LARGEST:

@@ -79,7 +79,8 @@ def same_verdict(
         agent = math.nan
 
     # The chance that nothing differs, given a difference of z standard errors
-    z = -float(special.ndtri(max(float(special.stdtr(df, -abs(value) / se)), _LEAST)))
+    p = float(special.stdtr(df, -abs(value) / se))
+    z = -float(special.ndtri(max(p, _LEAST)))
     bar = z_quantile(beyond)
     if z > 30:
         null = 0.0  # its exponential would overflow

@@ -391,7 +391,11 @@ class _Conversation:
         return None
 
     async def _request(
-        self, method: str, params: JsonObject, *, seconds: float | None = _START_SECONDS
+        self,
+        method: str,
+        params: JsonObject,
+        *,
+        seconds: float | None = _START_SECONDS,
     ) -> Json:
         """The result of a request. Raises TrialFault."""
         from acp.exceptions import RequestError
@@ -512,10 +516,10 @@ class _Conversation:
 
     def _permission(self, params: Json) -> JsonObject:
         call = params.at("toolCall")
-        permitted = self._turn is not None and bool(call) and self._turn.permits(call)
-        for kind in (
-            ("allow_once", "allow_always") if permitted else ("reject_once", "reject_always")
-        ):
+        kinds = ("reject_once", "reject_always")
+        if self._turn is not None and call and self._turn.permits(call):
+            kinds = ("allow_once", "allow_always")
+        for kind in kinds:
             for option in params.list("options"):
                 if option.get("kind") == kind:
                     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}

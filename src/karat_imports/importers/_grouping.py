@@ -424,8 +424,11 @@ def _by_columns(rows: Rows, keys: Mapping[str, None], *, blocks: bool) -> Iterat
         stands = not roles_of(key) and _in_blocks(rows, key)
         if stands and not may_name:
             # in every value a digit, as ids have and categories have not
-            texts = [str(row.get(key)) for _, row in rows.rows]
-            may_name = blocks or all(any(map(str.isdecimal, text)) for text in texts)
+            may_name = True
+            for _, row in rows.rows:
+                has_digit = any(map(str.isdecimal, str(row.get(key))))
+                may_name = may_name and (blocks or has_digit)
+
         if may_name and _is_shared(rows, key):
             yield Grouping((key,))
             if days:

@@ -619,7 +619,11 @@ def readings(rows: Rows) -> Iterator[tuple[Speaking, str]]:
     yield from _of_columns(rows, columns)
     for path, apart in _lists_apart(rows, columns):
         inside = apart.seen_columns()
-        within = {name: inside[name] for name in inside if name.startswith(path)}
+        within = {}
+        for name, column in inside.items():
+            if name.startswith(path):
+                within[name] = column
+
         yield from _of_columns(apart, within)
 
 

@@ -334,7 +334,12 @@ class Chats:
         raise self._refusal("--set conversation=COLUMN", path, message)
 
     def _refusal(
-        self, option: str, path: Path, message: str, *, asks: bool = True
+        self,
+        option: str,
+        path: Path,
+        message: str,
+        *,
+        asks: bool = True,
     ) -> OperatorError:
         """A question to the user; of one of several files, its fault, so that the others are
         read. `asks`: whether the message says what may be answered.

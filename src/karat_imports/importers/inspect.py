@@ -665,8 +665,16 @@ class _Trial:
                     return sum(known)
                 return None
 
+            input_tokens = 0
+            for use in uses:
+                input_tokens += use.input_tokens
+                # Cached ones are counted apart, but for some old providers
+                if use.total_tokens != use.input_tokens + use.output_tokens:
+                    input_tokens += use.input_tokens_cache_read or 0
+                    input_tokens += use.input_tokens_cache_write or 0
+
             usage = Usage(
-                input_tokens=sum(map(_input_tokens, uses)),
+                input_tokens=input_tokens,
                 output_tokens=sum(use.output_tokens for use in uses),
                 cache_read_tokens=total(use.input_tokens_cache_read for use in uses),
                 cache_write_tokens=total(use.input_tokens_cache_write for use in uses),
@@ -808,17 +816,6 @@ class _Trial:
 
         self._room -= len(text)
         return text
-
-
-def _input_tokens(use: _Usage) -> int:
-    """Input tokens including cached ones, which Inspect counts separately (some of its old
-    providers did not).
-    """
-    if use.total_tokens == use.input_tokens + use.output_tokens:
-        return use.input_tokens
-    return (
-        use.input_tokens + (use.input_tokens_cache_read or 0) + (use.input_tokens_cache_write or 0)
-    )
 
 
 def _written(value: object) -> str:

@@ -142,34 +142,29 @@ def _cases(path: Path, findings: Findings, totals: list[int]) -> Iterator[Json]:
     around: list[Element] = []
     size = 0  # bytes since the last test
     try:
-        for chunk in _chunks(path):
-            parser.feed(chunk)
-            size += len(chunk)
-            events = cast("Iterator[tuple[str, Element]]", parser.read_events())
-            for event, element in events:
-                if event == "start":
-                    _enter(element, around, findings, totals, path.name)
-                    continue
+        with opened(path) as file:
+            while chunk := file.read(_CHUNK):
+                parser.feed(chunk)
+                size += len(chunk)
+                events = cast("Iterator[tuple[str, Element]]", parser.read_events())
+                for event, element in events:
+                    if event == "start":
+                        _enter(element, around, findings, totals, path.name)
+                        continue
 
-                around.pop()
-                if element.tag == "testcase" and around:
-                    suite = Json({**around[-1].attrib})
-                    around[-1].remove(element)
-                    size = 0
-                    yield _case(element, suite)
+                    around.pop()
+                    if element.tag == "testcase" and around:
+                        suite = Json({**around[-1].attrib})
+                        around[-1].remove(element)
+                        size = 0
+                        yield _case(element, suite)
 
-            if size > LONGEST:
-                raise _RefusedError("a test of more than 64 MB")
+                if size > LONGEST:
+                    raise _RefusedError("a test of more than 64 MB")
 
         parser.close()
     except (ParseError, _RefusedError, LookupError, ValueError) as error:
         findings.lose(f"rest of the file: {error}", path.name)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with opened(path) as file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
 
 
 def _enter(

@@ -432,10 +432,14 @@ async def _refused(probe: Probe, method: str, params: JsonObject, request: str) 
 
 
 def _refuses_unknown(
-    kind: str, method: str, params: JsonObject, error: str = "error -32602"
+    kind: str,
+    method: str,
+    params: JsonObject,
+    error: str = "error -32602",
 ) -> PlannedCheck:
     look = partial(_refused, method=method, params=params, request=f"an unknown {kind}")
-    return _check(f"errors.{kind}", f"Answer with {error}, and keep running.", f"{kind}s")(look)
+    planned = _check(f"errors.{kind}", f"Answer with {error}, and keep running.", f"{kind}s")
+    return planned(look)
 
 
 def _refuses(reply: Reply) -> bool:

@@ -42,7 +42,10 @@ from karat_studies.replication.uncertainty import (
 
 
 def repeated_uncertainty(
-    agreements: Sequence[Agreement], draws: Sequence[Draws], *, rng: np.random.Generator
+    agreements: Sequence[Agreement],
+    draws: Sequence[Draws],
+    *,
+    rng: np.random.Generator,
 ) -> Uncertainty:
     """That of the means over repetitions, of one condition: an agreement and its replicates for
     every repetition, tests and replicates in the same order.

@@ -73,15 +73,23 @@ def render_terminal(
 
 
 def block_lines(
-    blocks: Iterable[Block], *, width: int | None = None, color: bool = False
+    blocks: Iterable[Block],
+    *,
+    width: int | None = None,
+    color: bool = False,
 ) -> list[str]:
     """Blocks that belong to no document, one below the other."""
     page = _Page(width or _terminal_width(), color=color)
-    return [line.rstrip() for block in blocks for line in page.block(block)]
+    lines = []
+    for block in blocks:
+        lines += [line.rstrip() for line in page.block(block)]
+
+    return lines
 
 
 def _terminal_width() -> int:
-    return max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
+    columns = shutil.get_terminal_size((100, 24)).columns
+    return max(60, min(140, columns))
 
 
 class _Page:

@@ -525,7 +525,10 @@ def _is_count(cell: object) -> bool:
 
 
 def _by_turns(
-    table: Rows, named: Mapping[str, str], *, first: int
+    table: Rows,
+    named: Mapping[str, str],
+    *,
+    first: int,
 ) -> tuple[list[tuple[int, Row]], bool]:
     """The rows, a turn each; and whether the turns were counted here, in conversations in one of
     the shapes of chats or in lists of answers.

@@ -26,7 +26,9 @@ _INSIDE = {True: "yes", False: "no", None: formats.UNKNOWN}
 
 
 def agreement_text(
-    scored: Mapping[str, tuple[Agreement, Uncertainty]], *, bound: float | None = None
+    scored: Mapping[str, tuple[Agreement, Uncertainty]],
+    *,
+    bound: float | None = None,
 ) -> str:
     """The tables of a report over studies, and other measures, for every condition."""
     shown = list(blocks_of_tests(summary_of_tests(scored)))

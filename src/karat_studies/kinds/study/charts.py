@@ -166,14 +166,14 @@ def _agreement(
             if pi is not None
         )
         lines.append(Line(name=test.name, marks=marks, joined=True, note=note))
-        shares = (
-            Number(value, digits=3)
-            for value in (*test.posteriors, result.pas.value, result.pas_directional)
-        )
-        evidence = (
-            Number(_over(result, side, "evidence"), digits=1) for side in ("human", "agent")
-        )
-        rows.append(Row(name=test.name, cells=(*shares, *evidence, Text(note))))
+        shares = (*test.posteriors, result.pas.value, result.pas_directional)
+        cells: list[Cell] = [Number(share, digits=3) for share in shares]
+        for side in ("human", "agent"):
+            evidence = _over(result, side, "evidence")
+            cells.append(Number(evidence, digits=1))
+
+        cells.append(Text(note))
+        rows.append(Row(name=test.name, cells=tuple(cells)))
 
     against = ""
     opposed = sum(finding.opposed for finding in condition.findings)

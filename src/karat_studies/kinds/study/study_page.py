@@ -65,7 +65,11 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
     alone = _alone(part, name)
 
     def unread_answers(
-        condition: StudyCondition, study: str, arm: str, field: str, kind: str
+        condition: StudyCondition,
+        study: str,
+        arm: str,
+        field: str,
+        kind: str,
     ) -> str:
         if kind == "stopped":
             label = "turn=stopped"

@@ -20,15 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
 from karat.waits import retry_after
-
-if TYPE_CHECKING:
-    pass
 
 _SHOWN = 1000  # characters of a provider's message
 

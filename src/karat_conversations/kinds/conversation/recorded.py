@@ -553,7 +553,7 @@ def _by_turns(
             held = held or name
 
     listed = None
-    if not answers and held is None:
+    if not answers and not held:
         for name in usual((*_LISTS, "value"), columns):
             if 2 * columns[name].lists > columns[name].rows:
                 listed = listed or name

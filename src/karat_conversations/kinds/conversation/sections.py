@@ -74,7 +74,8 @@ Blocks = Iterator[Block]
 
 
 def _each(
-    part: ConversationSummary, rows: Callable[[ConversationResult], Iterable[Row]]
+    part: ConversationSummary,
+    rows: Callable[[ConversationResult], Iterable[Row]],
 ) -> tuple[Row | Group, ...]:
     """Rows of every condition, under its name if there are several."""
     listed: list[Row | Group] = []

@@ -73,7 +73,9 @@ def _measures(condition: str, agreement: Agreement, bound: float | None) -> Iter
         heads.append(f"p, |difference| < {bound:g}")
     if rows:
         yield Table(
-            caption=f"As a replication: {condition}", columns=columns(*heads), rows=tuple(rows)
+            caption=f"As a replication: {condition}",
+            columns=columns(*heads),
+            rows=tuple(rows),
         )
 
 

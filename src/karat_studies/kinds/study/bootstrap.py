@@ -132,12 +132,16 @@ def study_draws(
         for plan, parts, own in zip(plans, results, dice, strict=True):
             parts.append(plan.replicates(weights, own))
 
-    return [
-        plan.draws(
-            np.concatenate(parts) if parts else np.empty((0, 2, len(plan.run.scores))), rng=own
-        )
-        for plan, parts, own in zip(plans, results, apart, strict=True)
-    ]
+    draws = []
+    for plan, parts, own in zip(plans, results, apart, strict=True):
+        if parts:
+            replicates = np.concatenate(parts)
+        else:
+            replicates = np.empty((0, 2, len(plan.run.scores)))
+
+        draws.append(plan.draws(replicates, rng=own))
+
+    return draws
 
 
 def units_of(responses: Iterable[Response]) -> Units:

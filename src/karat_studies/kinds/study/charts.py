@@ -76,7 +76,10 @@ class _Test(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def study_charts(
-    agreement: Agreement, sure: Uncertainty, *, condition: str = "agent"
+    agreement: Agreement,
+    sure: Uncertainty,
+    *,
+    condition: str = "agent",
 ) -> tuple[Chart, ...]:
     """For a table of tests: posteriors of people and agent, effects against effects, a forest of
     differences.
@@ -86,7 +89,9 @@ def study_charts(
 
 
 def condition_charts(
-    condition: StudyCondition, *, floor: StudyFloor | None = None
+    condition: StudyCondition,
+    *,
+    floor: StudyFloor | None = None,
 ) -> tuple[Chart, ...]:
     """The same for a condition of a run: means over repetitions.
 

@@ -575,10 +575,9 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
                 rows.append(Row(name="pooled", total=True, cells=cells))
 
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
+    captions = (f"Findings, {named(condition)}", condition.participants.took_part)
     yield Table(
-        caption=": ".join(
-            filter(None, (f"Findings, {named(condition)}", condition.participants.took_part))
-        ),
+        caption=": ".join(filter(None, captions)),
         columns=columns(
             "test",
             "people",

@@ -135,11 +135,11 @@ def study_draws(
     draws = []
     for plan, parts, own in zip(plans, results, apart, strict=True):
         if parts:
-            replicates = np.concatenate(parts)
+            joined = np.concatenate(parts)
         else:
-            replicates = np.empty((0, 2, len(plan.run.scores)))
+            joined = np.empty((0, 2, len(plan.run.scores)))
 
-        draws.append(plan.draws(replicates, rng=own))
+        draws.append(plan.draws(joined, rng=own))
 
     return draws
 

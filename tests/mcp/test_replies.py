@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent
+from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent, JSONRPCRequest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from karat.mcp import Toolbox
+from karat.mcp.replies import Pending
 from karat.mcp.results import images_of
 from karat.records import AgentSpec, Condition, McpServer
 from karat.redact import Redactor
@@ -97,6 +98,50 @@ AROUND = [
         id="two messages in a line",
     ),
 ]
+
+
+DEEP = "[" * 20_000 + "]" * 20_000
+NO_REPLY = [
+    '{"level": "error", "id": 1, "error": "no database, trying again"}',
+    '{"level": "error", "id": null, "error": "no database"}',
+    '{"jsonrpc": "2.0", "level": "info"}',
+    '{"jsonrpc": "2.0"}',
+    'usage: reply with {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}',
+    '[debug] sent "{"jsonrpc": "2.0", "id": 1, "result": {}}", trying again',
+    '{"jsonrpc": "2.0", "method": "notifications/message", "params": {"id": 1, "data": DEEP}}',
+    '{"jsonrpc": "2.0", "result": {"id": 1, "data": DEEP}}',
+    '{"jsonrpc": "2.0", "result": {"id": 1, "data": DEEP}, "id": 9}',
+]
+
+
+def pending(*numbers: int) -> Pending:
+    requests = Pending()
+    for number in numbers:
+        requests.sent(JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call", params={}))
+    return requests
+
+
+@pytest.mark.parametrize("line", NO_REPLY)
+def test_a_line_that_is_no_reply_ends_no_request(line: str) -> None:
+    requests = pending(1)
+    assert requests.malformed(line.replace("DEEP", DEEP).encode())[0] == []
+    (reply,), _ = requests.malformed(b'{"id": 1, "result": {}}')
+    assert reply.id == 1, "it still waits"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc": "2.0", "id": 2, "result": {"id": 1, "data": DEEP}}',
+        '{"id": 2, "jsonrpc": "2.0", "error": {"id": 1, "data": DEEP}}',
+        '{"jsonrpc": "2.0", "result": {"id": 1, "data": DEEP}, "id": 2}',
+        '{"result": {"id": 1, "data": DEEP}, "id": 2, "jsonrpc": "2.0"}\n',
+    ],
+)
+def test_a_reply_that_is_nested_too_deeply_is_of_the_request_with_its_own_id(line: str) -> None:
+    (reply,), _ = pending(1, 2).malformed(line.replace("DEEP", DEEP).encode())
+    assert reply.id == 2
+    assert "nested too deeply" in reply.error.message
 
 
 def called(server: McpServer, folder: Path) -> Any:

@@ -26,9 +26,21 @@ _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
 # pieces of the reply, which pydantic cuts
 _INPUT = re.compile(r", input_value=.*?, input_type=\w+", re.DOTALL)
 _SHOWN = 200  # characters of a server's own error
-_START = re.compile(r'\{\s*"(?:jsonrpc|id|result|error)"\s*:')
+# After other text, such as a progress bar; not where a log or a help text quotes it
+_START = re.compile(
+    r"""\{(?:(?<=\.\.\. \{)|(?<![ \t"'`=:(\[,<>]\{))\s*"(?:jsonrpc|id|result|error)"\s*:"""
+)
 _MOST_STARTS = 10  # of replies in one line
-_NUMBER = re.compile(r'"id"\s*:\s*(\d{1,15})\b')
+_PARTS = {"jsonrpc", "id", "result", "error"}  # of a reply
+_VERSION = r'(?:"jsonrpc"\s*:\s*"2\.0"\s*)'
+# The id of a reply that is nested too deeply, before or after all that could have an id of its own
+_NUMBER = re.compile(
+    rf"""\s*\{{\s*(?:{_VERSION},\s*)?(?:
+        "id"\s*:\s*(\d{{1,15}})\s*,\s*(?:{_VERSION},\s*)?"(?:result|error)"
+        | "(?:result|error)".*,\s*"id"\s*:\s*(\d{{1,15}})\s*(?:,\s*{_VERSION})?\}}\s*$
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -109,8 +121,8 @@ class Pending:
             return finished, junk
         except RecursionError:
             message = {}
-            if (number := _NUMBER.search(text)) is not None:
-                message = {"jsonrpc": "2.0", "id": int(number[1])}
+            if (number := _NUMBER.match(text)) is not None:
+                message = {"jsonrpc": "2.0", "id": int(number[1] or number[2])}
             problem = "its reply is nested too deeply"
 
         if isinstance(message, list):
@@ -122,10 +134,7 @@ class Pending:
         errors: list[JSONRPCMessage] = []
         for reply in replies:
             # Logs are JSON too, with fields such as `id` and `error`
-            if not isinstance(reply, dict) or "method" in reply:
-                continue
-            brings = "result" in reply or reply.get("error") is not None
-            if "jsonrpc" not in reply and not ("id" in reply and brings):
+            if not isinstance(reply, dict) or not _is_reply(reply):
                 continue
             meant = self._meant(reply.get("id"))
             if meant is not None:
@@ -144,7 +153,7 @@ class Pending:
             with suppress(ValueError, RecursionError):
                 found, end = _decode(text, start.start())
                 reply: Any = jsonrpc_message_adapter.validate_python(found, by_name=False)
-                if not hasattr(reply, "method") and reply.id in self._ids:
+                if _is_reply(found) and reply.id in self._ids:
                     yield reply
 
     def _meant(self, number: object) -> int | str | None:
@@ -193,6 +202,12 @@ def _in_short(validation: str) -> str:
         otherwise = _INPUT.sub("", validation)
 
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
+
+
+def _is_reply(message: dict[str, object]) -> bool:
+    brings = "result" in message or message.get("error") is not None
+    signs = ("jsonrpc" in message, "id" in message, brings)
+    return message.keys() <= _PARTS and sum(signs) > 1
 
 
 def _spelled(number: object) -> str:

@@ -315,6 +315,15 @@ def test_what_the_choices_mark_as_right_wins():
     assert of_choice("A", marked, base=None) == Golden("C", ("C", "z", "C) z"))
 
 
+BOXES = [
+    "They are \\boxed{1} and \\boxed{-1}.",
+    "Put it in \\boxed{...}. The sum is 0",
+    "Put it in \\boxed{...}.",
+    "It is \\boxed{5} cm.",
+]
+"""Texts that are golden as a whole, whatever is in a box."""
+
+
 @pytest.mark.parametrize(
     ("value", "path", "several", "text", "accepted"),
     [
@@ -338,7 +347,9 @@ def test_what_the_choices_mark_as_right_wins():
         ("[5]", "answer", None, "[5]", ["[5]"]),
         ('[["x"]]', "answers", None, '[["x"]]', ['[["x"]]']),
         ("It is 3.\n#### 3 ", "answer", None, "3", ["3"]),
-        ("So $\\boxed{2}$, then $\\boxed{\\frac{1}{2}}$.", "answer", None, "\\frac{1}{2}", ["\\frac{1}{2}"]),
+        ("So it is $\\boxed{\\frac{1}{2}}$. ", "answer", None, "\\frac{1}{2}", ["\\frac{1}{2}"]),
+        ("\\[x = \\boxed{5}.\\]", "answer", None, "5", ["5"]),
+        *((text, "answer", None, text, [text]) for text in BOXES),
         ("#### 3\nand so on", "answer", None, "#### 3\nand so on", ["#### 3\nand so on"]),
         ([USER, REPLY], "answer", None, "user: Why?\nassistant: So.", ["user: Why?\nassistant: So."]),
     ],

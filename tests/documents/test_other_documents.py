@@ -44,3 +44,11 @@ def test_a_document_is_known_by_its_keys(tmp_path, document, said):
 def test_a_list_of_questions_is_read_whatever_is_beside_it(tmp_path):
     rows = [{"question": "Why?", "answer": "So."}]
     assert read(tmp_path, {"name": "set", "version": "1", "dependencies": {}, "questions": rows}) == rows
+
+
+def test_rows_by_their_ids_with_a_command_are_no_servers(tmp_path):
+    rows = {f"t{at}": {"task": f"Do {at} please", "command": f"pytest {at}", "expected": "ok"} for at in range(6)}
+    assert len(read(tmp_path, rows)) == 6
+    for row in rows.values():
+        row["check"] = {"tool": {"command": "a"}}
+    assert len(read(tmp_path, rows)) == 6

@@ -602,6 +602,13 @@ def test_how_sure_a_classifier_is_of_its_label_is_no_score():
         row("text bert_label bert_score", "Bah.", "toxic", 1),
     ]
     assert read(*said) == {"question": "text", "answer": "bert_label"}
+    names = "question answer hallucination_label hallucination_score tone_label tone_score"
+    answered = [
+        row(names, "A?", "It is b.", "none", 0.1, "dry", 0.2),
+        row(names, "B?", "It is c.", "much", 0.9, "warm", 0.7),
+    ]
+    scores = "hallucination_score tone_score"
+    assert read(*answered) == {"question": "question", "answer": "answer", "score": scores}
 
 
 def test_labels_that_agree_by_chance_do_not_hide_the_answer():

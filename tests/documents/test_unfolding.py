@@ -52,11 +52,33 @@ def test_a_row_for_each_metric_becomes_a_row_for_each_answer(rows_of):
 )
 def test_a_row_for_each_judge_of_an_answer_becomes_a_row_for_each_answer(rows_of, judge, score):
     judged = [(said, who) for who in ("ann", "bo") for said in ("a", "b")]
-    rows = [{"question": "A?", "answer": said, judge: who, score: 1, "judge_cost": len(who)} for said, who in judged]
+    rows = [{"question": "A?", "answer": said, judge: who, score: 1, f"{judge} cost": len(who)} for said, who in judged]
     both = {"ann": {"score": 1}, "bo": {"score": 1}}
     assert rows_of(rows) == [{"question": "A?", "answer": said, "scores": both} for said in ("a", "b")]
     once = [{"question": said, "answer": said, judge: who, score: 1} for said, who in judged[1:3]]
     assert rows_of(once) == once  # each answer has one judge
+    twice = [*rows, {**rows[0], score: 0}]
+    assert rows_of(twice) == twice  # the judge of one answer may have changed their mind
+    crowd = [{**rows[0], "question": f"{at // 3}?", judge: f"w{at}"} for at in range(24)]
+    assert rows_of(crowd) == crowd
+
+
+def test_a_row_for_each_metric_loses_no_column_and_no_score(rows_of):
+    row = {"id": 1, "question": "A?", "coder_output": "a", "metric": "tone", "score": 1}
+    rows = [row, {**row, "score": 0}, {**row, "coder_output": "b"}]
+    whole = {"id": 1, "question": "A?", "coder_output": "a", "scores": {"tone": {"score": 1}}}
+    assert rows_of(rows) == [whole, {**whole, "scores": {"tone": {"score": 0}}}, {**whole, "coder_output": "b"}]
+
+
+def test_who_answers_is_no_judge_whatever_both_are_called(rows_of):
+    names = [(coder, judge) for coder in "ab" for judge in "cd"]
+    rows = [
+        {"question": "A?", "answer": "x", "coder_model": coder, "judge": judge, "score": 1} for coder, judge in names
+    ]
+    assert rows_of(rows) == rows
+    both = {"c": {"score": 1}, "d": {"score": 1}}
+    said = [{"question": "A?", "answer": coder, "coder_model": coder} for coder in "ab"]
+    assert rows_of([{**row, "answer": row["coder_model"]} for row in rows]) == [{**one, "scores": both} for one in said]
 
 
 def test_each_entry_of_a_list_of_results_is_a_row(rows_of):

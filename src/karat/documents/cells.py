@@ -48,8 +48,10 @@ NOTHING = "[]"
 """The golden answer of an empty list of which all must be there: nothing is expected."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARK = re.compile(r"####\s*(?P<said>\S[^\n]*)\s*$")
-_BOXED = re.compile(r".*\\boxed\{(?P<said>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})+)\}", re.DOTALL)
-"""The last answer in a box, in LaTeX."""
+_BOXED = re.compile(
+    r"\\boxed\{(?=[\W_]*[^\W_])(?P<said>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})+)\}[\s$.)\]\\]*\Z"
+)
+"""An answer in a box at the end, in LaTeX; dots are the place of one."""
 PLAIN = re.compile(r"(?!.*(?:####|\\boxed))\s*[^\s\[]", re.DOTALL).match
 """Matches a text that is the question or the golden answer as it is: it is not empty, nor a list,
 and marks no part of itself as the answer.
@@ -623,10 +625,17 @@ def golden(
 
     if text is None:
         return None
-    marked = _MARK.search(text) or _BOXED.match(text)
-    if marked is not None:
-        return _the_only(marked["said"].strip())
-    return _the_only(text)
+    return _the_only(_marked(text))
+
+
+def _marked(text: str) -> str:
+    """What a text marks as its last word: `#### N`, or its only box; else all of it."""
+    marked = _MARK.search(text)
+    if marked is None and text.count("\\boxed") == 1:  # of several, all may be right
+        marked = _BOXED.search(text)
+    if marked is None:
+        return text
+    return marked["said"].strip()
 
 
 def _the_only(text: str) -> Golden:

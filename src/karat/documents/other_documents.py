@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karat.documents.names import Meaning, meanings
+from karat.documents.names import Meaning, meanings, word_set
 
 _KNOWN = (
     (("openapi", "paths"), "describes an API (OpenAPI)"),
@@ -22,25 +22,32 @@ _KNOWN = (
 """Keys at the top of a document → what it is, as the end of a sentence."""
 
 
+_OF_SERVERS = word_set(
+    """command args env envFile environment cwd type transport transportType url httpUrl headers
+    disabled enabled timeout trust autoApprove autoStart alwaysAllow alwaysLoad tools includeTools
+    excludeTools allowedTools disabledTools enabledTools oauth"""
+)
+"""Keys of an MCP server in the files of its clients, without those that other things have too."""
+_HOLDERS = ("mcp", "servers", "mcpServers", "mcp_servers", "context_servers")
+"""What holds servers by their names, or another of these: `mcp: {servers: …}`."""
 _INSIDE = 2
-"""Objects around the servers in a configuration of MCP servers, at most: `mcp: {servers: …}`."""
 
 
-def names_servers(document: Mapping[str, Any], inside: int = _INSIDE) -> bool:
-    """Whether an object, or one inside of it, holds MCP servers by their names: how each is
-    started, or where it is.
+def names_servers(document: object, inside: int = _INSIDE) -> bool:
+    """Whether an object holds MCP servers by their names and nothing else, or has those of a
+    client's settings: how each is started, or where it is.
     """
-    parts = [part for part in document.values() if isinstance(part, Mapping)]
-    servers = 0
-    for part in parts:
-        servers += "command" in part
-        servers += "url" in part and not {"type", "headers"}.isdisjoint(part)
-
-    if parts and servers >= len(document):
-        return True
-    if inside == 0:
+    if not isinstance(document, Mapping):
         return False
-    return any(names_servers(part, inside - 1) for part in parts)
+    servers = 0
+    for part in document.values():
+        keys = {*part} if isinstance(part, Mapping) else set()
+        addressed = "url" in keys and {"type", "headers"} & keys
+        servers += keys <= _OF_SERVERS and ("command" in keys or bool(addressed))
+
+    if 0 < servers == len(document):
+        return True
+    return inside > 0 and any(names_servers(document.get(name), inside - 1) for name in _HOLDERS)
 
 
 def known_document(document: Any, tables: Mapping[str, Sequence[Any]]) -> str | None:

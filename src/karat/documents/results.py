@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os.path import commonprefix
 
+from karat.documents.candidates import AGENTS_IN_RESULTS
 from karat.documents.columns import Column, Columns, Row, cell, number_in, score_in, without_point
 from karat.documents.names import (
     ADDED,
@@ -19,6 +20,7 @@ from karat.documents.names import (
     is_gold,
     is_measure,
     is_score_name,
+    joined,
     last_part,
     meanings,
     names_persons,
@@ -157,15 +159,21 @@ def label_with_score(columns: Columns) -> list[str]:
 
 def _of_label(path: str, columns: Columns) -> bool:
     """Whether a column is how sure a classifier is of the label beside it: `bert_score` with
-    `bert_label`.
+    `bert_label`. Where another column is the answer, both judge it.
     """
     stem = path.removesuffix("score")
-    if stem == path or stem[-1:] in ("", "."):
+    name = f"{stem}label"
+    label = columns.get(name)
+    if stem == path or stem[-1:] in ("", ".") or label is None:
         return False
-    if OF_JUDGES & {*words_of(stem)}:
+    if OF_JUDGES & {*words_of(stem)} or "score" in sure_roles(name):
         return False
-    label = columns.get(f"{stem}label")
-    return label is not None and label.texts > 0 and not label.is_scored
+    for other in columns:
+        said = "answer" in sure_roles(other) or joined(other) in AGENTS_IN_RESULTS
+        if said and other not in (name, path):
+            return False
+
+    return label.texts > 0 and not label.is_scored
 
 
 def lines_alone(columns: Columns) -> str | None:

@@ -5,6 +5,7 @@ without, a list of metrics in a cell, or a row for each metric of an answer.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
@@ -46,6 +47,7 @@ _NAMES = (
 )
 _RATERS = word_set("judge grader evaluator rater annotator reviewer scorer assessor coder")
 _OF_RATERS = _RATERS | word_set("id name model llm no number")
+_SPENT = word_set("cost usd tokens latency ms seconds time")
 _VALUES = ("score", "value", "rating", "passed", "success")
 _OF_ONE_METRIC = word_set(
     "threshold passed success reason explanation timestamp verdict detail details"
@@ -672,17 +674,26 @@ def _metric_column(first: Sequence[Row], rows: Rows) -> str | None:
         return None
     for name in first[0]:
         words = words_of(name)
-        cells = [row.get(name) for row in first]
-        texts = all(isinstance(cell, str) for cell in cells)
+        texts = all(isinstance(row.get(name), str) for row in first)
         if texts and "".join(words) in _METRIC:
             return name
-        if {*words} & _RATERS and {*words} <= _OF_RATERS:
-            rated = [*islice(rows.rows, _MANY)]
-            answers = [*_a_row_for_all_metrics(rated, name)]
-            if 2 * len(answers) <= len(rated):
-                return name
+        if {*words} & _RATERS and {*words} <= _OF_RATERS and _are_judges(rows, name):
+            return name
 
     return None
+
+
+def _are_judges(rows: Rows, judge: str) -> bool:
+    """Whether each answer has several judges, each once, and judges have half of the answers on
+    average: neither repetitions nor a crowd.
+    """
+    rated = [row for _, row in islice(rows.rows, _MANY) if _value_column(row) is not None]
+    judges = [row.get(judge) for row in rated]
+    if not all(isinstance(name, (str, int)) and not is_empty(name) for name in judges):
+        return False
+    answers = {text_of(_of_answer(row, judge)) for row in rated}
+    once = {(text_of(_of_answer(row, judge, _RATERS)), row[judge]) for row in rated}
+    return len(once) == len(rated) >= max(2, len({*judges}) / 2) * len(answers)
 
 
 def _value_column(row: Row) -> str | None:
@@ -697,24 +708,38 @@ def _value_column(row: Row) -> str | None:
     return None
 
 
+def _of_answer(row: Row, metric: str, raters: frozenset[str] | None = None) -> dict[str, Any]:
+    """What a row has beside a metric, or a judge, and what belongs to it. `raters`: words of all
+    whose columns are left out, by default of this one's.
+    """
+    value = _value_column(row)
+    if raters is None:
+        raters = _RATERS & {*words_of(metric)}
+    others = {}
+    for key, cell in row.items():
+        words = words_of(key)
+        of_rater = raters & {*words} and {*words} <= _OF_RATERS | _SPENT
+        if key not in (metric, value) and not (of_rater or _OF_ONE_METRIC & {*words[-1:]}):
+            others[key] = cell
+
+    return others
+
+
 def _a_row_for_all_metrics(
     rows: Iterable[NumberedRow],
     metric: str,
 ) -> Iterator[NumberedRow]:
-    merged: dict[str, tuple[int, dict[str, Any]]] = {}
+    merged: dict[tuple[str, int], tuple[int, dict[str, Any]]] = {}
+    times = Counter[tuple[str, str]]()
     for number, row in rows:
         value = _value_column(row)
-        others = {}
-        for key, cell in row.items():
-            words = words_of(key)
-            of_metric = _OF_ONE_METRIC & {*words[-1:]} or _RATERS & {*words}
-            if key not in (metric, value) and not of_metric:
-                others[key] = cell
-
-        _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))
+        others = _of_answer(row, metric)
+        answer = text_of(others)
+        named = str(row.get(metric)).replace(".", "_")
+        times[answer, named] += 1  # again: a row of its own, so that no score is lost
+        at = (answer, times[answer, named])
+        _, whole = merged.setdefault(at, (number, {**others, "scores": {}}))
         if value is not None:
-            about = _reasons_in(row)
-            named = str(row[metric]).replace(".", "_")
-            whole["scores"][named] = {"score": row[value], **about}
+            whole["scores"][named] = {"score": row[value], **_reasons_in(row)}
 
     yield from merged.values()

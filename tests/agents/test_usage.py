@@ -49,7 +49,11 @@ XAI = {
     "prompt_tokens": 37, "completion_tokens": 530, "total_tokens": 800,
     "completion_tokens_details": {"reasoning_tokens": 233},
 }  # fmt: skip
-GEMINI_CHAT = {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 1052}
+CACHED_AS_MUCH = {
+    "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 184,
+    "prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 64},
+}  # fmt: skip
+MORE_IN_ALL = {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 1052}
 GATEWAY = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 915, "cache_read_input_tokens": 900}
 COHERE = {"billed_units": {"input_tokens": 5, "output_tokens": 1}, "tokens": {"input_tokens": 70, "output_tokens": 4}}
 GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, thoughts_token_count=None)
@@ -67,7 +71,8 @@ GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, tho
         pytest.param(LANGCHAIN, 1000, 300, 400, 50, 200, id="LangChain"),
         pytest.param(BEDROCK, 1000, 30, 900, None, None, id="Bedrock leaves cached tokens out"),
         pytest.param(XAI, 37, 763, None, None, 233, id="xAI leaves reasoning out of the output"),
-        pytest.param(GEMINI_CHAT, 12, 1040, None, None, None, id="Gemini's chat completions do not even name it"),
+        pytest.param(CACHED_AS_MUCH, 100, 84, 64, None, 64, id="as much reasoning as cached input"),
+        pytest.param(MORE_IN_ALL, 12, 9, None, None, None, id="a rest of the total that no count explains"),
         pytest.param(GATEWAY, 910, 5, 900, None, None, id="a gateway that leaves cached tokens out"),
         pytest.param(COHERE, 70, 4, None, None, None, id="Cohere"),
         pytest.param({"prompt_eval_count": 26, "eval_count": 290}, 26, 290, None, None, None, id="Ollama"),
@@ -114,6 +119,8 @@ def test_costs_and_numbers_of_any_type_are_taken():
     assert reply_from({"text": "x", "dollars": 0.5, "cost": 9}).dollars == 0.5
     assert reply_from({"answer": "x", "output": "y", "response": "x"}, unread).text == "x"
     assert unread == {"sources", "output"}
+    assert reply_from({"text": "x", "toolCalls": [{"toolName": "find"}]}, unread).text == "x"
+    assert unread == {"sources", "output", "toolCalls"}
     assert reply_from({"text": "x", "cost": np.float32(0.5), "usage": {"input_tokens": np.int64(7)}}).usage is not None
     for no_answer in (None, True, [1], {"text": True}):
         with pytest.raises(AgentFault):
@@ -165,6 +172,7 @@ def test_a_python_agent_may_return_a_text_subclass_or_a_provider_s_usage(ask: As
             {"text": "a", "usage": {"prompt_tokens": 7, "cost": 0.25}},
             Reply(text="a", usage=Usage(input_tokens=7), dollars=0.25),
         ),
+        ({"text": "a", "usage": {}, "input_tokens": 7}, Reply(text="a", usage=Usage(input_tokens=7))),
         ({"text": "a", "totalCost": 0.5, "finishReason": "x"}, Reply(text="a", dollars=0.5, stop_reason="x")),
         ({"text": "a", "cost": {"total_cost": 0.5}, "tool_calls": None}, Reply(text="a", dollars=0.5)),
         ({"output": [{"type": "text", "text": "a"}], "input_tokens": 7}, Reply(text="a", usage=Usage(input_tokens=7))),

@@ -154,15 +154,15 @@ def usage_from(reported: object) -> Usage | None:
     counts["output_tokens"] = _sum(
         counts["output_tokens"], whole(found.get("thoughts_token_count"))
     )
-    # xAI's and Gemini's chat completions leave the reasoning out of the output, not of the total
+    # xAI leaves the reasoning out of the output, not of the total
     if "prompt_tokens" in found and "completion_tokens" in found:
         known = _sum(counts["input_tokens"], counts["output_tokens"])
         rest = (whole(found.get("total_tokens")) or 0) - (known or 0)
         cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
-        if rest > 0 and rest == cached:  # so do gateways to Anthropic with its cached input
-            counts["input_tokens"] = _sum(counts["input_tokens"], rest)
-        elif rest > 0 and counts["reasoning_tokens"] in (None, 0, rest):
+        if rest > 0 and rest == counts["reasoning_tokens"]:
             counts["output_tokens"] = _sum(counts["output_tokens"], rest)
+        elif rest > 0 and rest == cached:  # so do gateways to Anthropic with its cached input
+            counts["input_tokens"] = _sum(counts["input_tokens"], rest)
 
     return Usage(**counts)
 

@@ -60,13 +60,23 @@ STDIO = {"type": "stdio", **DOCS}
         {"docs": DOCS, "$schema": "https://schema.example"},
         {"editor.fontSize": 12, "mcp": {"inputs": [], "servers": {"docs": DOCS}}},
         {"mcp": {"docs": {"type": "local", "command": ["python", "server.py"], "environment": {}, "enabled": True}}},
+        {"docs": {"command": ["python"], "args": ["server.py"]}},
         {"context_servers": {"docs": {"source": "custom", **DOCS}}},
         (
             '\ufeff// ours\n{\n\t"servers": { /* one\n of two */\n\t\t"docs": {\n\t\t\t"command": "python",\n'
             '\t\t\t"args": ["server.py",], // the last one\n\t\t},\n\t},\n}\n'
         ),
     ],
-    ids=["mcpServers", "servers", "bare", "VS Code", "opencode", "Zed", "comments, tabs and trailing commas"],
+    ids=[
+        "mcpServers",
+        "servers",
+        "bare",
+        "VS Code",
+        "opencode",
+        "a list beside args",
+        "Zed",
+        "comments, tabs and trailing commas",
+    ],
 )
 def test_each_format_gives_the_servers_as_if_written_here(folder: Path, read: Read, content: object) -> None:
     written(folder, content)

@@ -252,8 +252,9 @@ class _ClientFile:
                 found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
 
         command = found.get("command")
-        if command is not None and isinstance(command.value, list) and "args" not in found:
-            arguments = command.value[1:]
+        more = _value(found, "args") or []
+        if command is not None and isinstance(command.value, list) and isinstance(more, list):
+            arguments = [*command.value[1:], *more]
             found["args"] = msgspec.structs.replace(command, value=arguments)
             if command.value:
                 found["command"] = command.value[0]

@@ -228,6 +228,9 @@ class City(BaseModel):
 
 
 SMALL = Usage(input_tokens=7, output_tokens=3)
+USER = {"role": "user", "content": "q"}
+CALLING = {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "find"}}]}
+
 RESULTS: dict[str, tuple[object, Reply]] = {
     "reasoning beside a completion": (
         completion(reasoning_content="hm"),
@@ -369,6 +372,15 @@ RESULTS: dict[str, tuple[object, Reply]] = {
     "a state with a message as its answer": ({"answer": AI("Paris", {})}, Reply(text="Paris")),
     "a named tuple": (Named("Paris", 0.9), Reply(text="Paris", answer="Paris")),
     "a member of an enumeration": (Capital.FRANCE, Reply(text="Paris")),
+    "an answer beside messages": ({"answer": "Paris", "output": [USER, CALLING]}, Reply(text="Paris", answer="Paris")),
+    "an answer beside a call": (
+        {"text": "Paris", "result": {**CALLING, "content": [{"type": "tool_use"}]}},
+        Reply(text="Paris"),
+    ),
+    "a number beside a call": ({"content": 5, "response": CALLING}, Reply(text="5")),
+    "an object with an answer beside messages": (SimpleNamespace(answer="Paris", output=[USER]), Reply(text="Paris")),
+    "an answer beside candidates": (SimpleNamespace(answer="Paris", candidates=["Rome", "Paris"]), Reply(text="Paris")),
+    "a result of choices": ({"result": "Rome", "choices": [{"text": "Rome"}, {"text": "Oslo"}]}, Reply(text="Rome")),
     "a dataclass with an answer": (Answer("Paris", 0.9), Reply(text="Paris")),
     "a model with one field": (Final(final="Paris"), Reply(text="Paris")),
 }
@@ -403,6 +415,14 @@ def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
         (StreamingResponse(iter("ab")), "bad_reply", "a StreamingResponse, which comes in pieces"),
         ((letter for letter in "ab"), "bad_reply", "a generator, which comes in pieces"),
         (City(name="Paris", country="France"), "bad_reply", "returned a City"),
+        ({"result": CALLING}, "bad_reply", "holds no text"),
+        ([{"text": "a passage"}, {"text": "another"}], "bad_reply", "returned a list"),
+        ([SimpleNamespace(text="a passage", score=0.5)], "bad_reply", "returned a list"),
+        ({"result": [{"type": "text", "text": "a passage", "score": 0.5}]}, "bad_reply", "no 'text' (keys: result)"),
+        ({"result": [{"type": "text", "text": {"value": "a"}}]}, "bad_reply", "no 'text' (keys: result)"),
+        ({"result": [{"text": 5}]}, "bad_reply", "no 'text' (keys: result)"),
+        ({"result": [{"text": "a passage", "source": "a.md"}]}, "bad_reply", "no 'text' (keys: result)"),
+        ({"response": [{"type": "retrieval", "text": "a passage"}]}, "bad_reply", "no 'text' (keys: response)"),
     ],
 )
 def test_a_result_that_is_no_whole_answer_is_a_fault(ask: Ask, result: object, kind: str, says: str) -> None:

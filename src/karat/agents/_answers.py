@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -70,8 +71,9 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
             fields[name] = value[name]
 
     if written(fields.get("text")) is None:
-        texts = [said(value.get(key)) for key in _TEXT_KEYS]
-        texts.append(said(value))
+        held = [value.get(key) for key in _TEXT_KEYS]
+        # one by one: a message without a text raises
+        texts = chain(map(written, held), map(said, held), map(said, [value]))
         fields["text"] = next((text for text in texts if text is not None), None)
 
     failed = fields["text"] == "" and value.get("error")
@@ -89,7 +91,8 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     fields["stop_reason"] = name_in(value, *STOP_KEYS)
     beside = {key: value[key] for key in value if str(key).endswith(_BESIDE)}
     found = (get(value, key) for key in USAGE_KEYS)
-    counted = next((counts for counts in found if counts is not None), beside)
+    empty = (type(None), Mapping)
+    counted = next((one for one in found if not isinstance(one, empty) or one), beside)
     usage = usage_from(counted)
     cost_keys = (key for key in COST_KEYS if get(value, key) is not None)
     cost_key = next(cost_keys, "dollars")
@@ -100,12 +103,12 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         fields["dollars"] = dollars_of(cost)
 
     if unread is not None:
-        known = {*Reply.__struct_fields__, *_TEXT_KEYS, *COST_KEYS, *USAGE_KEYS, *STOP_KEYS}
-        known |= {"is_error", "role", "message"}
+        known = {*COST_KEYS, *USAGE_KEYS, *STOP_KEYS, "is_error"}
         known |= {*map(camel, known), *beside}
+        known |= {*Reply.__struct_fields__, *_TEXT_KEYS, "role", "message"}
         unread.update(str(key) for key in value.keys() - known)
         for name in _TEXT_KEYS:  # another text than the one that is taken
-            other = said(value.get(name))
+            other = written(value.get(name))
             if name not in Reply.__struct_fields__ and other not in (None, fields["text"]):
                 unread.add(name)
 

@@ -12,6 +12,7 @@ from typing import Any
 from karat.agents._reading import (
     COST_KEYS,
     MODEL,
+    OTHER_TEXT_KEYS,
     STOP_KEYS,
     TEXT_KEYS,
     TOOL,
@@ -78,7 +79,7 @@ def said(value: object) -> str | None:
     if role_of(value) == MODEL:
         content = get(value, "content")
         text = joined_blocks(content)
-        if content and not text:
+        if not text and (content != "" or get(value, "tool_calls")):
             raise AgentFault("bad_reply", "the model's message holds no text")
         return text
 
@@ -225,7 +226,9 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
 
 
 def model_messages(result: Mapping[object, object]) -> list[Any]:
-    """The message of a model that a mapping holds as its answer."""
+    """The message of a model that a mapping holds as its answer; none beside a text."""
+    if any(written(result.get(name)) is not None for name in (*TEXT_KEYS, *OTHER_TEXT_KEYS)):
+        return []
     held = (result.get(name) for name in TEXT_KEYS)
     return [value for value in held if role_of(value) == MODEL][:1]
 
@@ -366,9 +369,12 @@ _STREAMS = ("__next__", "__anext__", "response_gen")
 
 def _from_fields(result: object) -> Reply | None:
     """An object with one text. Raises AgentFault if its fields hold several; None: it has none."""
+    held = [(name, get(result, name)) for name in _FIELDS]
     texts = {}
-    for name in _FIELDS:
-        text = said(get(result, name))
+    # Lists and mappings, which may hold anything, count only where nothing else is a text
+    plain = [(name, at) for name, at in held if written(at) is not None or role_of(at) == MODEL]
+    for name, value in plain or held:
+        text = said(value)
         if text is not None:
             texts[name] = text
 
@@ -400,11 +406,11 @@ def _from_fields(result: object) -> Reply | None:
 
         return None
 
-    held = [get(result, name) for name in _USAGES]
-    held.append(get(get(result, "raw"), "usage"))  # LlamaIndex keeps the provider's response
-    held.append(get(get(result, "metrics"), "accumulated_usage"))  # Strands'
+    counted = [get(result, name) for name in _USAGES]
+    counted.append(get(get(result, "raw"), "usage"))  # LlamaIndex keeps the provider's response
+    counted.append(get(get(result, "metrics"), "accumulated_usage"))  # Strands'
     if get(result, "eval_count") is not None:  # Ollama's counts stand beside the text
-        held.append(result)
+        counted.append(result)
     costs = (dollars_of(get(result, name)) for name in COST_KEYS)
     calls = Calls()
     made: Iterable[object] = [*items(get(result, "tool_calls")), *items(get(result, "sources"))]
@@ -420,7 +426,7 @@ def _from_fields(result: object) -> Reply | None:
         text=_one(texts),
         reasoning=name_in(result, "reasoning"),
         tool_calls=calls.joined(),
-        usage=next(filter(None, (summed([count]) for count in held)), None),
+        usage=next(filter(None, (summed([count]) for count in counted)), None),
         dollars=next((cost for cost in costs if cost is not None), None),
         model=name_in(result, "model"),
         stop_reason=name_in(result, *STOP_KEYS),

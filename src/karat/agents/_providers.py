@@ -7,7 +7,7 @@ the model's commentary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from karat.agents._reading import (
     Calls,
@@ -36,7 +36,8 @@ def provider_reply(result: object) -> Reply | None:
     choices = get(result, "choices")
     content = get(result, "content")
     for choice in items(choices):
-        if any(get(choice, name) is not None for name in _CHOSEN):
+        completed = _ended(choice) and get(choice, "text") is not None
+        if completed or get(choice, "message") is not None:
             return _from_completion(result, items(choices))
 
     if get(result, "object") == "chat.completion" and not choices:
@@ -48,13 +49,15 @@ def provider_reply(result: object) -> Reply | None:
     by_anthropic = get(result, "type") == "message" and get(result, "role") == "assistant"
     if by_anthropic and isinstance(content, list):
         return _from_anthropic(result, items(content))
-    keys = result.keys() if isinstance(result, Mapping) else dir(result)
-    if "candidates" in keys or "promptFeedback" in keys:
-        candidates = items(get(result, "candidates"))
+    feedback = get(result, "prompt_feedback")
+    candidates = items(get(result, "candidates"))
+    by_google = hasattr(result, "candidates") and hasattr(result, "prompt_feedback")
+    written = any(_ended(one) or get(get(one, "content"), "parts") for one in candidates)
+    if by_google or feedback is not None or written:
         if len(candidates) > 1:
             raise several([f"candidates[{place}]" for place in range(len(candidates))])
         if not candidates:
-            blocked = get(get(result, "prompt_feedback"), "block_reason") is not None
+            blocked = get(feedback, "block_reason") is not None
             raise empty_answer("content_filter" if blocked else None)
 
         said = _Said()
@@ -81,7 +84,9 @@ def provider_reply(result: object) -> Reply | None:
     return None
 
 
-_CHOSEN = ("message", "text")  # of a choice; the second in completions of a text
+def _ended(choice: object) -> bool:
+    """Whether it says why it ends: what only has such a name may be a program's own."""
+    return get(choice, "finish_reason") is not None
 
 
 def _from_completion(result: object, choices: Sequence[object]) -> Reply:

@@ -116,15 +116,18 @@ def joined_blocks(content: object) -> str:
 
 
 def are_blocks(value: object) -> bool:
-    """Whether it is the content of a model's message in blocks, of which one holds text."""
-    has_text = False
-    for block in items(value):
-        text = get(block, "text")
-        if not isinstance(get(block, "type") or text, str):
-            return False
-        has_text = has_text or bool(text)
+    """Whether it is the content of a model's message in blocks, of which one holds text.
 
-    return has_text
+    Passages of a search are none: they have a score, or no type.
+    """
+    blocks = items(value)
+    if len(blocks) == 1 and isinstance(blocks[0], Mapping) and blocks[0].keys() == {"text"}:
+        return bool(joined_blocks(blocks))  # Bedrock's
+    if not all(
+        isinstance(get(block, "type"), str) and get(block, "score") is None for block in blocks
+    ):
+        return False
+    return any(get(one, "type") in _TEXT_BLOCKS and written(get(one, "text")) for one in blocks)
 
 
 def whole_text(output: object) -> str:

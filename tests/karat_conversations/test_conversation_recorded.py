@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,17 @@ def test_what_was_said_before_the_first_question_is_no_turn(tmp_path):
     assert answers(found)["b.pdf"] == WHOLE["b.pdf"]
     told = found.census(samples({"b.pdf": ASKED["b.pdf"]}), conditions=("answers",), repetitions=1)
     assert [fault.message for fault in told.faults] == ["asks 'the report: 7 pages', as no other turn of 'b.pdf' does"]
+
+
+def test_many_turns_are_matched_by_their_questions_at_once(tmp_path):
+    asked = [f"sales of store {number}?" for number in range(100)]
+    rows = [{"conversation_id": "long", "question": text, "program": f"add({text[15:-1]}, 0)"} for text in asked]
+    found = held(tmp_path, rows[::-1])
+    (sample,) = samples({"long": asked})
+    began = time.process_time()
+    said = [found.reply(sample, turn, "answers", 0).answer for turn in range(100)]
+    assert said == [f"{number}.0" for number in range(100)]
+    assert time.process_time() - began < 2
 
 
 def test_the_history_that_a_row_sent_is_no_answer(tmp_path):

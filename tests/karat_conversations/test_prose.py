@@ -29,6 +29,7 @@ READ = [
     (r"\dfrac{35.8}{25.14} \approx 1.424", 1.424),
     (r"\begin{align*} x &= 10 - 4 \\ &= 6 \end{align*}", 6),
     (r"The value is $\$ 5.2$ million.", 5.2e6),
+    (r"The answer is $\approx 5.2$", 5.2),
     # markers
     ("## Answer\n5.2 million\n\n## Explanation\nSee page 41.", 5.2e6),
     ("The answer is 5.", 5),
@@ -269,6 +270,26 @@ def test_yes_and_no_are_answers(text, question, answer):
 def test_the_last_number_is_read_with_its_sign_thousands_and_unit(text, number):
     answer = extract(text, "last_number").answer
     assert parse_value(answer).number == pytest.approx(number, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("The answer is $5$.", None),
+        ("So **$12.5$**", None),
+        (r"It grew by $$5\%$$", None),
+        (r"The answer is $\mathbf{5}$", None),
+        ("The answer is $5$ million.", None),
+        ("The answer is $5$ euros.", "euros"),
+        ("The answer is $5$ and not more.", None),
+        (r"The answer is $\$5.2$ million.", "$"),
+        ("The answer is $5B.", "$"),
+        ("The answer is A$5 million.", "A$"),
+    ],
+)
+def test_dollars_around_latex_are_no_currency(text, unit):
+    found = extract(text, "final")
+    assert (found.unit, "$" in found.answer) == (unit, False)
 
 
 def test_the_span_is_where_the_answer_is():

@@ -28,6 +28,7 @@ class ProseAnswer(NamedTuple):
 
 
 _WORD_REACH = 10  # characters of a currency's name beside a number
+_DOLLAR = re.compile(r"(?<!\\)\$(?!\d)")  # one that LaTeX does not print
 _LONGEST = 50_000  # characters of a reply that are read: its end
 
 
@@ -83,7 +84,7 @@ _MARKER = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"""(?:[\s\x1f"'`_:~\u2248\[({]|\$(?=\\)|\\\(
+    r"""(?:[\s\x1f"'`_:~\u2248\[({]|\$(?=[\\\u2248])|\\\(
     |\b(?:approximately|approx\.?|about|roughly|around|nearly|almost|exactly|simply|equal\sto|the|an?|in\sfact|thus
         |therefore|that|it\s(?:is|was))\b)*""",
     re.VERBOSE | re.IGNORECASE,
@@ -480,13 +481,18 @@ class _Reading:
 
 
 def _currency_beside(text: str, start: int, end: int) -> str | None:
-    """The currency that a number's own text, or the word before or behind it, names."""
-    own = re.split("[0-9]", text[start:end], maxsplit=1)[0]
-    before = text[max(0, start - _WORD_REACH) : start].split(" ")[-2:]
+    r"""The currency that a number's own text, or the word before or behind it, names; `$` on both
+    sides is LaTeX, and names none.
+    """
+    own, *rest = re.split("[0-9]", text[start:end], maxsplit=1)
+    words = [own, *text[max(0, start - _WORD_REACH) : start].split(" ")[-2:]]
     behind = text[end : end + _WORD_REACH].split()[:1]
-    for word in (own, *before, *behind):
+    if _DOLLAR.search(words[-1] + own) and _DOLLAR.search("".join([*rest, *behind])):
+        words = [_DOLLAR.sub(" ", word) for word in words]
+        behind = [_DOLLAR.sub(" ", word) for word in behind]
+    for word in (*words, *behind):
         if currencies(word):
-            return word.strip(" .,;:!*()")
+            return word.strip(" .,;:!*()\\-")
 
     return None
 

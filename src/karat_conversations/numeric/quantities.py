@@ -43,10 +43,11 @@ _SAME_LENGTH = str.maketrans(_LIKE)
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{([^{}]*)\}")
 _LATEX_NEARLY = re.compile(r"\\(?:approx|simeq|doteq)(?![a-z])")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])(?:\{,\}|\\,)(?=[0-9]{3})")
+_UNIT = "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True))
 _INVISIBLE = re.compile(
     r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|quad)(?![a-z])|\*|</?(?:b|strong|em|i|u)>"
     r"|(?<![A-Za-z0-9_])_{1,2}(?=[-$(.0-9])|(?<=[0-9%)])_{1,2}(?![A-Za-z0-9_])"
-    r"|(?<=[0-9])\$(?=[ ][a-z])"
+    rf"|(?<=[0-9])\$(?=[ ](?:{_UNIT})\b)"
 )
 # before a number that a text begins with or states; elsewhere it parts words
 _LONG_MINUS = re.compile(r"(?:\A|(?<=\n)|(?<=: )|(?<=is )|(?<=was ))\u2014(?=\$?\.?[0-9])")
@@ -79,7 +80,6 @@ def plain_prose(text: str) -> str:
 
 
 _GAP = rf"[ {_MARK}]*+"
-_UNIT = "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True))
 _SCALE = "(?:lakh|million|crore|billion|trillion)s?"
 _OTHER_SCALE = "hundred|dozen|score|quadrillion|quintillion"
 _VULGAR = "\u00bc-\u00be\u2150-\u215e"  # fractions in one character

@@ -212,6 +212,7 @@ class RecordedTurns:
                     self._conversation(row), self._condition(row), self._repetition(row)
                 )
 
+        self._matched: dict[tuple[str, str, str | None, int], dict[int, int]] = {}
         self._met: Counter[tuple[str, str | None, int]] = Counter()
         for number, row in rows:
             self._add(f"{table.unit} {number}", row)
@@ -228,8 +229,10 @@ class RecordedTurns:
             # The ways a file may identify a turn
             number: int | None = turn
             if self._turns_counted or self._counts_up:
-                rows_of_turns = self._by_question(sample, named, repetition)
-                number = rows_of_turns.get(turn)
+                which = sample.id, sample.digest, named, repetition
+                if which not in self._matched:
+                    self._matched[which] = self._by_question(sample, named, repetition)
+                number = self._matched[which].get(turn)
             ways: list[tuple[str, int | None]] = [(name, None) for name in marked]
             if number is not None:
                 ways.insert(0, (sample.id, number))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from tests.karat_imports.imported import findings, imported, means
 
 from karat.errors import BadDataset
+from karat.importers import Findings
 from karat.records import Answer, Failure, Score
 from karat_imports.imported import format_of
+from karat_imports.importers.junit import _cases
 
 REPORT = """\
 <?xml version="1.0" encoding="utf-8"?>
@@ -57,6 +60,26 @@ def test_tests_are_samples_that_passed_failed_or_broke(tmp_path: Path) -> None:
         ("left out", "properties or output of a whole suite"): 1,
         ("left out", "earlier attempts of a test that was run again"): 1,
     }
+
+
+@pytest.mark.parametrize("space", ['xmlns="urn:junit"', 'xmlns:a="urn:a"'])
+def test_a_report_in_a_namespace_is_read_too(tmp_path: Path, space: str) -> None:
+    text = REPORT.replace("<testsuites ", f"<testsuites {space} ")
+    made = imported("junit", tmp_path / "runs", written(tmp_path / "before.xml", text))
+    assert made.counts == {"answers": 3, "failures": 1, "scores": 3, "not run": 1}
+    answer = next(made.run.events_of(Answer))
+    assert answer.detail["properties"] == {"topic": "shipping"}
+
+
+def test_what_is_beside_many_tests_is_not_kept(tmp_path: Path) -> None:
+    beside = "<x/>" * 20_000
+    tests = "".join(f'<testcase name="t{number}"/>' for number in range(20_000))
+    path = written(tmp_path / "r.xml", f'<testsuite name="s" tests="20000">{beside}{tests}{beside}</testsuite>')
+    began = time.process_time()
+    totals: list[int] = []
+    suites = [case.text("suite") for case in _cases(path, Findings(), totals)]
+    assert (suites, totals) == (["s"] * 20_000, [20_000])
+    assert time.process_time() - began < 5
 
 
 def test_reports_are_conditions_of_one_run(tmp_path: Path) -> None:

@@ -154,10 +154,10 @@ def _cases(path: Path, findings: Findings, totals: list[int]) -> Iterator[Json]:
 
                     around.pop()
                     if element.tag == "testcase" and around:
-                        suite = Json({**around[-1].attrib})
-                        around[-1].remove(element)
                         size = 0
-                        yield _case(element, suite)
+                        yield _case(element, Json({**around[-1].attrib}))
+                    if around and not any(parent.tag == "testcase" for parent in around):
+                        del around[-1][:]  # all that ended in it was read
 
                 if size > LONGEST:
                     raise _RefusedError("a test of more than 64 MB")
@@ -176,6 +176,7 @@ def _enter(
 ) -> None:
     """Notes where an element begins, and what it says of the whole."""
     outer = [parent.tag for parent in around]
+    element.tag = element.tag.rpartition("}")[2]  # without its namespace
     around.append(element)
     if len(around) > _DEEPEST:
         raise _RefusedError("XML that is nested too deeply")

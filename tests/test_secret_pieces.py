@@ -130,6 +130,17 @@ def test_a_secret_as_one_number_a_character_is_masked(redact, kind, form):
     assert masked.startswith("a dump: ${S")
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_dump_that_shares_a_few_characters_with_a_secret_is_left_alone(form):
+    redact = Redactor({"K": "sk-ab12cd34ef00xyz"})
+    dumps = ["".join(map(form.format, text)) for text in (b"00A", b"ef", b"-ab12 00xyz", b"ask-a", b"00efsk-12ab")]
+    assert [redact(dump) for dump in dumps] == dumps
+    before, piece, behind = ("".join(map(form.format, text)) for text in (b"it is ", b"ab12cd34ef00", b" or so"))
+    masked = redact(before + piece + behind)
+    assert masked.startswith(f"{before}${{K}}")
+    assert masked.endswith(behind)
+
+
 def test_dumps_of_other_bytes_are_left_alone(redact):
     text = " ".join(form.format(byte).strip() for form in FORMS for byte in b"Hello, world: 0123456789")
     assert redact(text) == text

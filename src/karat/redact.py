@@ -51,6 +51,13 @@ _ORDINARY_WORD = re.compile(
     (?: [^\W\d_][a-zß-ÿ]* | [A-ZÀ-Þ]+ | \d{1,5} )""",
     re.VERBOSE,
 )
+# one number a character, as dumps and escapes of whole texts write them
+_NUMBER = r"""(?:(?:%|\\{1,8}x|0x)(?P<byte>[0-9a-f]{2})|\\{1,8}u(?P<wide>[0-9a-f]{4})
+    |&\#x(?P<hex>[0-9a-f]{2,4});|&\#(?P<decimal>[0-9]{2,5});|\\{1,8}(?P<octal>[0-7]{3})
+    |(?P<alone>[0-9a-f]{2})(?<![0-9a-z]..)(?![0-9a-z]))"""
+_UNIT = re.compile(_NUMBER, re.VERBOSE)
+_DUMP = re.compile(rf"(?:{_NUMBER}[ \n:,-]{{0,2}}){{{_PIECE},}}", re.VERBOSE)
+_BASES = {"decimal": 10, "octal": 8}
 
 
 class Redactor:
@@ -103,8 +110,7 @@ class Redactor:
                 phrase = frozenset(_lower(word) for word in words if word.isalpha())
                 self._phrases[name] |= phrase
 
-            wholes = _spellings(value) | _encodings(value) | _numbered(value)
-            for whole in wholes:
+            for whole in _spellings(value) | _encodings(value):
                 self._wholes.setdefault(_lower(whole), name)
             for gram, least in _grams(value).items():
                 self._grams[gram] = min((least, name), self._grams.get(gram, (least, name)))
@@ -114,9 +120,29 @@ class Redactor:
     def __call__(self, text: str) -> str:
         if not self._grams or len(text) < _PIECE:
             return text
+        found = list(self._found(text))
+        lowered = _lower(text)
+        for dump in _DUMP.finditer(lowered):
+            units = list(_UNIT.finditer(lowered, *dump.span()))
+            for first, last, name in self._found("".join(map(_character, units))):
+                found.append((units[first].start(), units[last - 1].end(), name))
+
         parts: list[str] = []
         end = 0
         mask = ""
+        for start, stop, name in sorted(found):
+            if stop <= end:
+                continue
+            if f"${{{name}}}" != mask or not _BREAKS.fullmatch(text, end, max(start, end)):
+                mask = f"${{{name}}}"
+                parts += text[end:start], mask
+
+            end = stop
+
+        return "".join((*parts, text[end:]))
+
+    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """The stretches that are pieces of secrets, and the names of these."""
         lowered = _lower(text)
         for first, last in self._runs(lowered):
             windows = [lowered[at : at + _PIECE] for at in range(first, last - _PIECE + 1)]
@@ -131,15 +157,8 @@ class Redactor:
             # the name in a mask that is already there, or in a reference to a variable
             held = text[start:stop]
             is_mask = text[start - 2 : stop + 1] == f"${{{held}}}" and held in self._values
-            if name is None or is_mask:
-                continue
-            if f"${{{name}}}" != mask or not _BREAKS.fullmatch(text, end, start):
-                mask = f"${{{name}}}"
-                parts += text[end:start], mask
-
-            end = stop
-
-        return "".join((*parts, text[end:]))
+            if name is not None and not is_mask:
+                yield start, stop, name
 
     def values(self, value: Any) -> Any:
         """A JSON value with secrets masked in all its texts, keys included, also those spread over
@@ -225,9 +244,6 @@ def _grams(value: str) -> dict[str, int]:
     least = _PIECE if len(value) <= _LONG else _LONG_PIECE
     forms = [(form, _LONG_PIECE, _odd(form)) for form in _spellings(value)]
     forms += [(form, _LONG_PIECE, "x" * len(form)) for form in _encodings(value)]
-    for form in _numbered(value):
-        forms.append((form, _ORDINARY, "x" * len(form)))
-
     if len(value) >= SHORTEST_SECRET:
         forms += [(value, least, _odd(value))]
     # the last one of a key
@@ -278,6 +294,7 @@ def _spellings(value: str) -> set[str]:
         value.strip(),
         repr(value)[1:-1],
         repr(value.encode("utf-8", "surrogatepass"))[2:-1],
+        value.encode("utf-8", "surrogatepass").decode("latin-1"),  # a byte a character
         normalize("NFC", value),
         normalize("NFD", value),  # as macOS names files
         html.escape(value),
@@ -315,21 +332,9 @@ def _encodings(value: str) -> set[str]:
     return {form for form in forms if len(form) >= SHORTEST_SECRET}
 
 
-_OF_BYTES = ("%{:02x}", "\\x{:02x}", "{:02x} ", "{:02x}:", "0x{:02x} ", "0x{:02x}, ", "\\{:03o}")
-_OF_CHARACTERS = ("\\u{:04x}", "&#{};", "&#x{:x};")
-
-
-def _numbered(value: str) -> set[str]:
-    """Every byte or character as a number, as dumps and escapes of whole texts write them."""
-    raw = value.encode("utf-8", "surrogatepass")
-    codes = [*map(ord, value)]
-    forms = set()
-    for form in _OF_BYTES:
-        forms.add("".join(map(form.format, raw)))
-    for form in _OF_CHARACTERS:
-        forms.add("".join(map(form.format, codes)))
-
-    return forms
+def _character(unit: re.Match[str]) -> str:
+    kind = unit.lastgroup or ""
+    return chr(int(unit[kind], _BASES.get(kind, 16)))
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

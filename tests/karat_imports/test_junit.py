@@ -72,7 +72,7 @@ def test_a_report_in_a_namespace_is_read_too(tmp_path: Path, space: str) -> None
 
 
 def test_what_is_beside_many_tests_is_not_kept(tmp_path: Path) -> None:
-    beside = "<x/>" * 20_000
+    beside = "<x/>" * 60_000
     tests = "".join(f'<testcase name="t{number}"/>' for number in range(20_000))
     path = written(tmp_path / "r.xml", f'<testsuite name="s" tests="20000">{beside}{tests}{beside}</testsuite>')
     began = time.process_time()

@@ -53,7 +53,7 @@ CACHED_AS_MUCH = {
     "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 184,
     "prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 64},
 }  # fmt: skip
-MORE_IN_ALL = {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 1052}
+GEMINI_CHAT = {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 1052}
 GATEWAY = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 915, "cache_read_input_tokens": 900}
 COHERE = {"billed_units": {"input_tokens": 5, "output_tokens": 1}, "tokens": {"input_tokens": 70, "output_tokens": 4}}
 GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, thoughts_token_count=None)
@@ -72,7 +72,7 @@ GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, tho
         pytest.param(BEDROCK, 1000, 30, 900, None, None, id="Bedrock leaves cached tokens out"),
         pytest.param(XAI, 37, 763, None, None, 233, id="xAI leaves reasoning out of the output"),
         pytest.param(CACHED_AS_MUCH, 100, 84, 64, None, 64, id="as much reasoning as cached input"),
-        pytest.param(MORE_IN_ALL, 12, 9, None, None, None, id="a rest of the total that no count explains"),
+        pytest.param(GEMINI_CHAT, 12, 1040, None, None, None, id="Gemini's chat completions do not even name it"),
         pytest.param(GATEWAY, 910, 5, 900, None, None, id="a gateway that leaves cached tokens out"),
         pytest.param(COHERE, 70, 4, None, None, None, id="Cohere"),
         pytest.param({"prompt_eval_count": 26, "eval_count": 290}, 26, 290, None, None, None, id="Ollama"),

@@ -144,7 +144,9 @@ def test_a_question_that_stands_twice_counts_as_one_unit_of_every_decision(tmp_p
 @pytest.mark.needs_package("karat_imports")
 def test_a_column_that_differs_within_a_question_is_no_cluster(tmp_path, karat):
     file = tmp_path / "graded.csv"
-    rows = [f"q{row // 2},What is {row // 2}+1?,{row // 2 + 1},2,1,{'late' if row % 2 else 'early'}" for row in range(6)]
+    rows = [
+        f"q{row // 2},What is {row // 2}+1?,{row // 2 + 1},2,1,{'late' if row % 2 else 'early'}" for row in range(6)
+    ]
     file.write_text("\n".join(["id,question,expected_answer,answer,correct,shift", *rows]), encoding="utf-8")
     imported = karat("import", "csv", str(file), "--cluster", "shift", "--out", str(tmp_path / "imported"))
     assert imported.code == 2

@@ -154,15 +154,17 @@ def usage_from(reported: object) -> Usage | None:
     counts["output_tokens"] = _sum(
         counts["output_tokens"], whole(found.get("thoughts_token_count"))
     )
-    # xAI leaves the reasoning out of the output, not of the total
+    # xAI leaves the reasoning out of the output, not of the total; Gemini's chat completions do not
+    # even name it, and bill it as output
     if "prompt_tokens" in found and "completion_tokens" in found:
         known = _sum(counts["input_tokens"], counts["output_tokens"])
         rest = (whole(found.get("total_tokens")) or 0) - (known or 0)
         cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
-        if rest > 0 and rest == counts["reasoning_tokens"]:
-            counts["output_tokens"] = _sum(counts["output_tokens"], rest)
-        elif rest > 0 and rest == cached:  # so do gateways to Anthropic with its cached input
+        reasoning = counts["reasoning_tokens"]
+        if rest > 0 and rest == cached != reasoning:  # gateways to Anthropic leave out cached input
             counts["input_tokens"] = _sum(counts["input_tokens"], rest)
+        elif rest > 0 and reasoning in (None, 0, rest):
+            counts["output_tokens"] = _sum(counts["output_tokens"], rest)
 
     return Usage(**counts)
 

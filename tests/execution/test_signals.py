@@ -245,6 +245,31 @@ def test_in_a_forked_process_signals_do_what_they_do_without_karat() -> None:
     assert within(work, handle=False)[0] != b"([True, True, True], -1)", "they were not taken"
 
 
+def test_a_fork_leaves_the_mask_of_signals_as_it_was() -> None:
+    def masks() -> list[set[int]]:
+        reading, writing = os.pipe()
+        if not (child := os.fork()):
+            os.write(writing, bytes(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+            os._exit(0)
+        os.close(writing)
+        try:
+            return [set(os.read(reading, 100)), set(signal.pthread_sigmask(signal.SIG_BLOCK, []))]
+        finally:
+            os.close(reading)
+            os.waitpid(child, 0)
+
+    async def work(stop: SignalHandler) -> list[list[set[int]]]:
+        free = masks()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        try:
+            return [free, masks()]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    assert within(work)[0] == [[set(), set()], [{signal.SIGTERM}] * 2]
+    assert masks() == [set(), set()]
+
+
 def test_the_thread_that_listens_has_a_name_and_holds_no_process() -> None:
     async def work(stop: SignalHandler) -> list[tuple[str, bool]]:
         return [(thread.name, thread.daemon) for thread in threading.enumerate() if thread.name.startswith("karat-s")]

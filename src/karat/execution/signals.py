@@ -14,6 +14,8 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -37,6 +39,7 @@ _BEAT_SECONDS = 0.5
 # the delay from a second signal that the loop ignores to the end of the process
 _PATIENCE_SECONDS = 2.0
 _STOPPED = 130  # exit code
+_SIGSET = 128  # bytes of a `sigset_t`, at most
 
 _REMEDY = (
     "nothing else can run meanwhile, no timeout and no other trial; write `def` instead of `async "
@@ -77,6 +80,7 @@ class SignalHandler:
         if self._handle:
             self._last_resort = LastResort(self._reading)
             _HANDLING.append(self)
+            _held_at_forks()(_ENDING)
             self._wakes = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
             handlers = {number: signal.getsignal(number) for number in _ENDING}
             self._handled = {
@@ -100,6 +104,7 @@ class SignalHandler:
         if self._handle:
             signal.set_wakeup_fd(self._wakes)
             _HANDLING.remove(self)
+            _held_at_forks()(())
 
         os.write(self._writing, b"\0")
         self._thread.join()
@@ -225,31 +230,40 @@ def _leave_to_pipe(*_: object) -> None:
 _HANDLING: list[SignalHandler] = []  # those of this process; at most one
 
 
-_AT_FORK = threading.local()
-
-
-def _hold_signals() -> None:
-    """A signal that is sent to a new process at once waits until its handlers are its own: karat's
-    would take it for one to the run.
-    """
-    _AT_FORK.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-
-
-def _let_signals_through() -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, _AT_FORK.mask)
-
-
 def _leave_to_child() -> None:
     while _HANDLING:
         _HANDLING.pop().leave_to_child()
-    _let_signals_through()
 
 
-os.register_at_fork(
-    before=_hold_signals,
-    after_in_parent=_let_signals_through,
-    after_in_child=_leave_to_child,
-)
+os.register_at_fork(after_in_child=_leave_to_child)
+
+
+@cache
+def _held_at_forks() -> Callable[[Iterable[int]], None]:
+    """From now on, a signal that is sent to a new process at once waits until its handlers are its
+    own: karat's would take it for one to the run. Returns what sets which signals wait.
+
+    C functions that look after no handlers of Python: what an agent's handler raises, such as its
+    own timeout, would be lost in a hook, and the mask would stay as it is.
+    """
+    import ctypes
+
+    libc = ctypes.PyDLL(None)
+    held, before = ctypes.create_string_buffer(_SIGSET), ctypes.create_string_buffer(_SIGSET)
+
+    def hold(numbers: Iterable[int]) -> None:
+        libc.sigemptyset(held)
+        for number in numbers:
+            libc.sigaddset(held, int(number))
+
+    hold(())
+    restore = partial(libc.pthread_sigmask, int(signal.SIG_SETMASK), before, None)
+    os.register_at_fork(
+        before=partial(libc.pthread_sigmask, int(signal.SIG_BLOCK), held, before),
+        after_in_parent=restore,
+        after_in_child=restore,
+    )
+    return hold
 
 
 def _held_by(frame: FrameType | None) -> tuple[str, str]:

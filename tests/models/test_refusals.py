@@ -83,8 +83,13 @@ def test_tokens_are_counted_as_the_provider_means_them() -> None:
 
     choice = {"message": {"role": "model", "content": "Paris"}, "finish_reason": ""}
     body = {"created": 1.5, "choices": [choice]}  # no paid answer is lost for what is missing around it
-    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1240, "prompt_cache_hit_tokens": 900}
-    usage = {**usage, "completion_tokens_details": {"reasoning_tokens": 230}}
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 10,
+        "total_tokens": 1240,
+        "prompt_cache_hit_tokens": 900,
+        "completion_tokens_details": {"reasoning_tokens": 230},
+    }
     with answering(200, body | {"usage": usage}) as address:
         counted = Usage(input_tokens=1000, output_tokens=240, cache_read_tokens=900, reasoning_tokens=230)
         assert asyncio.run(ask(address)) == (counted, "stop")

@@ -45,7 +45,10 @@ class Outcome:
     """How each trial ended: classes counted per condition, kinds counted over the run."""
 
     def __init__(self, conditions: int) -> None:
-        self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
+        self.counts: list[dict[str, int]] = []
+        for _ in range(conditions):
+            self.counts.append(dict.fromkeys(_CLASSES, 0))
+
         self.groups: dict[FailureGroup, int] = {}
         self.codes: dict[int, int] = {}  # cell → code of the failure that ended it
         # cell → class; absent: scored if answered, else not run, or `decided`
@@ -70,10 +73,9 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     """
     result = Outcome(len(index.conditions))
     by_code = {count.code: group for group, count in index.groups.items()}
-    answered = [tally.answered for tally in index.tallies]
-    for counts, number in zip(result.counts, answered, strict=True):
-        counts["not_run"] = len(index.samples) * index.repetitions - number
-        counts["scored"] = number
+    for counts, tally in zip(result.counts, index.tallies, strict=True):
+        counts["not_run"] = len(index.samples) * index.repetitions - tally.answered
+        counts["scored"] = tally.answered
 
     for cell, code in enumerate(index.failed) if index.groups else ():
         if code and not index.answered[cell]:

@@ -901,7 +901,11 @@ def side_of_flag(path: str) -> Literal["user", "assistant"] | None:
     >>> side_of_flag("isBot"), side_of_flag("from_me"), side_of_flag("is_final")
     ('assistant', 'user', None)
     """
-    words = [word for word in words_of(last_part(path)) if word not in _FLAGGED]
+    words = []
+    for word in words_of(last_part(path)):
+        if word not in _FLAGGED:
+            words.append(word)
+
     if len(words) != 1:
         return None
     return side_of("user" if words[0] == "me" else words[0])

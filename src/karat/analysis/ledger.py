@@ -332,19 +332,20 @@ def call_failures(index: RunIndex) -> list[FailureKind]:
             for message, count in calls.messages.values():
                 totals.setdefault(server, Calls()).count_error(message, count)
 
-    kinds = [
-        FailureKind(
-            cls="mcp",
-            stage="call",
-            kind=server,
-            trials=0,
-            attempts=0,
-            calls=count,
-            example=message,
-        )
-        for server, calls in totals.items()
-        for message, count in calls.messages.values()
-    ]
+    kinds = []
+    for server, calls in totals.items():
+        for message, count in calls.messages.values():
+            failed = FailureKind(
+                cls="mcp",
+                stage="call",
+                kind=server,
+                trials=0,
+                attempts=0,
+                calls=count,
+                example=message,
+            )
+            kinds.append(failed)
+
     return sorted(kinds, key=lambda kind: (-(kind.calls or 0), kind.kind, kind.example))
 
 

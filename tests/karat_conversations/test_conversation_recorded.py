@@ -117,8 +117,8 @@ def test_each_way_of_writing_gives_the_same_answers(tmp_path, rows, name, column
     found = held(tmp_path, rows, name, **columns)
     got = {name: [float(one) for one in said] for name, said in answers(found).items()}
     assert got == {name: [float(one) for one in said] for name, said in WHOLE.items()}
-    told = census(found)
-    assert (told.rows, told.used, told.turns, told.faults) == (5, 5, 5, ())
+    counted = census(found)
+    assert (counted.rows, counted.used, counted.turns, counted.faults) == (5, 5, 5, ())
 
 
 PAIRS = {name: list(zip(ASKED[name], said, strict=True)) for name, said in WHOLE.items()}
@@ -218,8 +218,10 @@ def test_what_was_said_before_the_first_question_is_no_turn(tmp_path):
     chat += [{"question": asked, "answer": said} for asked, said in PAIRS["b.pdf"]]
     found = held(tmp_path, [{"id": "b.pdf", "turns": chat}])
     assert answers(found)["b.pdf"] == WHOLE["b.pdf"]
-    told = found.census(samples({"b.pdf": ASKED["b.pdf"]}), conditions=("answers",), repetitions=1)
-    assert [fault.message for fault in told.faults] == ["asks 'the report: 7 pages', as no other turn of 'b.pdf' does"]
+    counted = found.census(samples({"b.pdf": ASKED["b.pdf"]}), conditions=("answers",), repetitions=1)
+    assert [fault.message for fault in counted.faults] == [
+        "asks 'the report: 7 pages', as no other turn of 'b.pdf' does"
+    ]
 
 
 def test_many_turns_are_matched_by_their_questions_at_once(tmp_path):
@@ -334,8 +336,8 @@ FAULTY = [
 
 
 def test_every_fault_is_listed_and_counted(tmp_path):
-    told = census(held(tmp_path, FAULTY))
-    assert told.counts == {
+    counted = census(held(tmp_path, FAULTY))
+    assert counted.counts == {
         "unknown_id": 1,
         "unknown_turn": 1,
         "duplicate": 2,
@@ -344,7 +346,7 @@ def test_every_fault_is_listed_and_counted(tmp_path):
         "bad_row": 3,
         "bad_value": 2,
     }
-    assert [(fault.place, fault.message) for fault in told.faults] == [
+    assert [(fault.place, fault.message) for fault in counted.faults] == [
         ("line 10", "is not JSON, column 2: expecting property name enclosed in double quotes"),
         ("line 3", "a second row for 'a.pdf-1', turn 1, alike; line 2 counts"),
         ("line 4", "a second row for 'a.pdf-1', turn 1, with another answer; line 2 counts"),
@@ -358,7 +360,7 @@ def test_every_fault_is_listed_and_counted(tmp_path):
         ("line 5", "no conversation is called 'c.pdf'"),
         ("line 6", "turn 2: 'b.pdf' has turns 0 to 1"),
     ]
-    assert (told.rows, told.used, told.turns) == (10, 3, 5)
+    assert (counted.rows, counted.used, counted.turns) == (10, 3, 5)
     notes = held(tmp_path, FAULTY).notes(samples(), conditions=["answers"], repetitions=1)
     assert notes["faults"].startswith("the file of answers has faults: 1 row of a conversation that is not asked")
 
@@ -373,9 +375,9 @@ def test_of_two_rows_for_a_turn_the_first_counts(tmp_path):
 
 
 def test_turns_counted_from_1_are_guessed_and_said_but_never_shifted(tmp_path):
-    told = census(held(tmp_path, [{**row, "turn": row["turn"] + 1} for row in PLAIN]))
-    assert told.counts == {"unknown_turn": 2, "missing_turn": 2}
-    assert told.hint == "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
+    counted = census(held(tmp_path, [{**row, "turn": row["turn"] + 1} for row in PLAIN]))
+    assert counted.counts == {"unknown_turn": 2, "missing_turn": 2}
+    assert counted.hint == "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
 
 
 def test_turns_counted_from_1_are_guessed_from_ids_too(tmp_path):
@@ -384,18 +386,18 @@ def test_turns_counted_from_1_are_guessed_from_ids_too(tmp_path):
 
 
 def test_a_file_of_another_dataset_shows_both_ways_of_writing_ids(tmp_path):
-    told = census(held(tmp_path, [{"id": "x_0", "answer": 1}, {"id": "x_1", "answer": 1}]))
-    assert told.counts == {"unknown_id": 2, "missing_turn": 5}
-    assert told.hint == "no row is of this dataset: the file's ids look like 'x_0', the dataset's like 'a.pdf-1'"
+    counted = census(held(tmp_path, [{"id": "x_0", "answer": 1}, {"id": "x_1", "answer": 1}]))
+    assert counted.counts == {"unknown_id": 2, "missing_turn": 5}
+    assert counted.hint == "no row is of this dataset: the file's ids look like 'x_0', the dataset's like 'a.pdf-1'"
 
 
 def test_more_repetitions_than_the_file_has_are_missing_and_the_remedy_is_named(tmp_path):
     found = held(tmp_path, PLAIN)
-    told = found.census(samples(), conditions=["answers"], repetitions=3)
-    assert told.hint == (
+    counted = found.census(samples(), conditions=["answers"], repetitions=3)
+    assert counted.hint == (
         "the file has 1 answer to a turn, and 3 repetitions are asked for: set execution.num_repetitions to 1"
     )
-    assert found.notes(samples(), conditions=["answers"], repetitions=3)["faults"].endswith(told.hint)
+    assert found.notes(samples(), conditions=["answers"], repetitions=3)["faults"].endswith(counted.hint)
 
 
 def test_conditions_and_repetitions_stay_apart(tmp_path):
@@ -408,28 +410,28 @@ def test_conditions_and_repetitions_stay_apart(tmp_path):
     found = held(tmp_path, rows[:-1])
     assert (list(found.conditions), found.repetitions) == (["old", "new"], 2)
     assert found.reply(samples()[0], 0, "new", 1).text == "new 1"
-    told = census(found, conditions=("old", "new"), repetitions=2)
-    (fault,) = told.faults
+    counted = census(found, conditions=("old", "new"), repetitions=2)
+    (fault,) = counted.faults
     assert (fault.place, fault.message) == (
         "conversation 'b.pdf', condition 'new', repetition 1",
         "has no row for turn 1",
     )
-    assert told.turns == 20
+    assert counted.turns == 20
 
 
 def test_rows_of_what_is_not_asked_are_told_apart(tmp_path):
     rows = [*PLAIN, {**PLAIN[0], "condition": "old"}, {**PLAIN[0], "repetition": 1}]
-    told = census(held(tmp_path, rows))
-    assert [fault.message for fault in told.faults] == [
+    counted = census(held(tmp_path, rows))
+    assert [fault.message for fault in counted.faults] == [
         "condition 'old' is not asked for",
         "repetition 1 is not asked for: there are 1, counted from 0",
     ]
-    assert told.counts == {"unknown_condition": 2}
+    assert counted.counts == {"unknown_condition": 2}
 
 
 def test_rows_without_a_condition_serve_every_one(tmp_path):
-    told = census(held(tmp_path, PLAIN), conditions=("old", "new"))
-    assert (told.used, told.turns, told.faults) == (5, 10, ())
+    counted = census(held(tmp_path, PLAIN), conditions=("old", "new"))
+    assert (counted.used, counted.turns, counted.faults) == (5, 10, ())
 
 
 @pytest.mark.parametrize(
@@ -463,9 +465,9 @@ def test_whatever_the_rows_hold_each_is_used_or_a_fault(tmp_path_factory, rows):
         found = held(folder, [{"id": "a.pdf-1-0", "answer": "1"}, *rows])
     except BadDataset:
         return
-    told = census(found)
-    rest = sum(told.counts.get(kind, 0) for kind in LOST)
-    assert told.used + rest == told.rows == len(rows) + 1
+    counted = census(found)
+    rest = sum(counted.counts.get(kind, 0) for kind in LOST)
+    assert counted.used + rest == counted.rows == len(rows) + 1
     for sample in samples():
         for turn in range(len(sample.turns)):
             assert isinstance(found.reply(sample, turn, "answers", 0), Reply)

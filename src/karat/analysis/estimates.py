@@ -35,6 +35,7 @@ from karat.analysis.verdicts import (
     NOT_TESTED,
     UNLIKE,
     ahead,
+    choice_factor,
     verdict,
     winner,
 )
@@ -327,9 +328,8 @@ def differences(
 ) -> list[Difference]:
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
-    The best condition is chosen by the same answers, which favours it. So the p-values of its
-    comparisons, except that with the baseline, are first multiplied by (conditions - 1)/2: of all
-    pairs that might have been chosen, as many as those shown count (weighted Bonferroni).
+    The p-values of the best condition's comparisons, except that with the baseline, are first
+    multiplied by `choice_factor`.
 
     `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and
     with the best on the metric; with `every` every pair. The baseline is always first in a pair,
@@ -338,7 +338,7 @@ def differences(
     """
     raw: list[tuple[Grid, str, str, Compared]] = []
     first = conditions[baseline]
-    chosen_from = max(1.0, (len(conditions) - 1) / 2)
+    chosen_from = choice_factor(len(conditions))
     for grid, sides in zip(grids, units, strict=True):
         if grid.info.compared is False:
             continue

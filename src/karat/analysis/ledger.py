@@ -72,7 +72,10 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     part that made the scoring completed, a missing score is the judge's fault; else it is pending.
     """
     result = Outcome(len(index.conditions))
-    by_code = {count.code: group for group, count in index.groups.items()}
+    by_code: dict[int, FailureGroup] = {}
+    for group, count in index.groups.items():
+        by_code[count.code] = group
+
     for counts, tally in zip(result.counts, index.tallies, strict=True):
         counts["not_run"] = len(index.samples) * index.repetitions - tally.answered
         counts["scored"] = tally.answered

@@ -257,7 +257,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     b: str
     estimate: Estimate
     p: float | None
-    # Holm, over every p-value of the summary; first times (conditions − 1)/2 if the pair was chosen
+    # Holm, over every p-value of the summary; first times `choice_factor` if the pair was chosen
     # for its best condition
     p_adjusted: float | None
     effect: float | None  # d_z: mean difference / sd of the differences

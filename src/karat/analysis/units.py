@@ -481,8 +481,8 @@ def clusters_of(names: Sequence[str | None] | None) -> Ints | None:
 def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
     """Class of a failure → the trials that it ended, samples × conditions × repetitions.
 
-    `judge` has the answers too: one that gets no number is a loss of whoever scores. What files of
-    results do not hold, although they do under another condition, is one of `infrastructure`.
+    Answers to which a scorer gives no number count under `judge`. Trials that imported files lack
+    count under `infrastructure`, if the files have them under another condition.
     """
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     cells: dict[str, list[int]] = {}

@@ -98,6 +98,15 @@ def least_p(tests: int, units: int) -> float:
     return min(1.0, tests * 2.0 ** (1 - units))
 
 
+def choice_factor(conditions: int) -> float:
+    """By how much the p-value of a comparison with the best condition is multiplied, since the same
+    answers chose it: (conditions − 1)/2, at least 1.
+
+    Of all pairs that might have been chosen, as many as those shown count (weighted Bonferroni).
+    """
+    return max(1.0, (conditions - 1) / 2)
+
+
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:
     """Who is better; None if no difference is shown or no direction is better."""
     if value is None or p is None or p >= ALPHA or value == 0 or info.direction == "none":

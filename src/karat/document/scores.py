@@ -11,7 +11,13 @@ from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, between, estimated, is_point
 from karat.analysis.means_columns import in_reports
 from karat.analysis.model import Difference, MetricInfo, Repeat
-from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, main_finding
+from karat.analysis.verdicts import (
+    NO_DIFFERENCE,
+    NOT_TESTED,
+    choice_factor,
+    family_words,
+    main_finding,
+)
 from karat.blocks import (
     Block,
     Column,
@@ -235,9 +241,9 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
 
 
 def _of_the_best(summary: Summary) -> str:
-    """How p-values pay for the choice of the best condition (`estimates.differences`)."""
+    """How p-values allow for the choice of the best condition; "" if they need not."""
     family = summary.family
-    factor = (len(summary.conditions) - 1) / 2
+    factor = choice_factor(len(summary.conditions))
     if family is None or family.pairs == "all" or factor <= 1:
         return ""
     for pair in summary.differences:

@@ -200,7 +200,7 @@ class RowReader:
         self._distractors = self.reading.roles.get("distractor", ())
         self._asks_choices = self._options.choices != "left_out"
         if not self._asks_choices:
-            self._distractors = ()  # their letters would be known to nobody
+            self._distractors = ()  # the question does not show their letters
         self._mark = None
         if self._golden is not None and self._golden not in self._question:
             self._mark = self._mark_between(self._golden)

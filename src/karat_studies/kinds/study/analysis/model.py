@@ -29,7 +29,7 @@ class Participants(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def took_part(self) -> str:
-        """`20 asked, 19 answered, 18 parsed`; empty if nobody was planned."""
+        """`20 asked, 19 answered, 18 parsed`; empty if no participant was planned."""
         if not self.planned:
             return ""
         return ", ".join(f"{formats.count(getattr(self, word))} {word}" for word in PEOPLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -17,9 +18,11 @@ from karat.analysis.model import Summary
 from karat.analysis.planning import pilot_of
 from karat.analysis.thresholds import Threshold
 from karat.analysis.units import units_of
+from karat.analysis.verdicts import few_clusters_factor
 from karat.cli.running_means import RunningMeans
 from karat.journal import RunFolder
 from karat.records import Metric, Score
+from karat.stats import paired_difference
 
 SCORE = Metric(name="score", low=-100, high=100)
 
@@ -99,6 +102,33 @@ def test_fewer_than_five_clusters_give_an_interval_and_no_verdict(tmp_path: Path
     assert "4 clusters: a verdict needs at least 5" in summary.headline
     [check] = gate(summary, [Threshold(bound="min", name="score", value=-50.0)]).checks[:1]
     assert (check.verdict, check.reason) == ("undecided", "4 clusters: a verdict needs at least 5")
+
+
+def test_few_clusters_pay_for_the_skew_that_they_may_have(tmp_path: Path) -> None:
+    steps = np.repeat([11 / 30, 9 / 30, 2 / 30, 3 / 30, 8 / 30, 15 / 30], 2).tolist()  # t(5) = 4.0
+    samples = [msgspec.structs.replace(journals.sample(row), cluster=f"d{row // 2}") for row in range(12)]
+    scores = {"a": [[0.0]] * 12, "b": [[step] for step in steps]}
+    summary = summarize(journals.table(tmp_path / "run", scores, metric=SCORE, samples=samples))
+    [pair] = summary.differences
+    p = 2 * stats.t.sf(4.0, 5)
+    assert (pair.p, pair.p_adjusted) == (pytest.approx(p, rel=1e-9), pytest.approx(5 * p, rel=1e-9))
+    assert (pair.winner, pair.verdict) == (None, "no difference shown")
+    assert any(text.startswith("few clusters (6 clusters): p-values are multiplied by 5") for text in summary.warnings)
+
+
+@pytest.mark.slow
+def test_skewed_effects_of_few_clusters_give_a_winner_in_at_most_five_percent_of_runs() -> None:
+    rng = np.random.default_rng(7)
+    codes = np.repeat(np.arange(6), 4)
+    found = []
+    for _ in range(2000):
+        effects = rng.exponential(1.0, 6) - 1.0
+        values = np.repeat(effects, 4) + rng.normal(0, 0.5, 24)
+        test = paired_difference(np.zeros(24), values, sources=codes)
+        found.append(few_clusters_factor(test.df) * test.p)
+    p = np.array(found)
+    assert (p / 5 < 0.05).mean() > 0.08  # which is why
+    assert (p < 0.05).mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / p.size)
 
 
 def test_few_clusters_are_said(tmp_path: Path) -> None:

@@ -13,13 +13,20 @@ from numpy.typing import NDArray
 from karat import formats
 from karat.analysis.cached import summarize_cached
 from karat.analysis.comparison import Comparison, Flip, Pairing, Side
-from karat.analysis.estimates import difference, holds, tested_p
+from karat.analysis.estimates import difference, holds, p_to_adjust
 from karat.analysis.model import Difference, MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
 from karat.analysis.planning import would_repeat
 from karat.analysis.units import Compared, shared, units_of
 from karat.analysis.units import difference as compared_units
-from karat.analysis.verdicts import NOT_TESTED, REHEARSED, main_finding, server_warnings, unmeasured
+from karat.analysis.verdicts import (
+    NOT_TESTED,
+    REHEARSED,
+    few_clusters,
+    main_finding,
+    server_warnings,
+    unmeasured,
+)
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
 from karat.journal import RunFolder
@@ -141,7 +148,7 @@ def _compared(
     compared = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
     labels = _unlike(first, second, compared)
     unused = {problem.condition for problem in _problems(first, second, compared)}
-    tested = [tested_p(contest.found) if contest.tested else math.nan for contest in contests]
+    tested = [p_to_adjust(contest.found) if contest.tested else math.nan for contest in contests]
     pairings = []
     for at, (contest, p) in enumerate(zip(contests, adjust(tested).tolist(), strict=True)):
         found = contest.found
@@ -467,6 +474,9 @@ def _warnings(
             f"parts may differ"
         )
 
+    few = few_clusters([pairing.difference for pairing in pairings])
+    if few:
+        caveats.append(few)
     return list(dict.fromkeys(caveats))
 
 

@@ -36,6 +36,7 @@ from karat.analysis.verdicts import (
     UNLIKE,
     ahead,
     choice_factor,
+    few_clusters_factor,
     verdict,
     winner,
 )
@@ -329,7 +330,7 @@ def differences(
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
     The p-values of the best condition's comparisons, except that with the baseline, are first
-    multiplied by `choice_factor`.
+    multiplied by `choice_factor`, those over few clusters by `few_clusters_factor`.
 
     `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and
     with the best on the metric; with `every` every pair. The baseline is always first in a pair,
@@ -358,18 +359,17 @@ def differences(
 
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
     times = []
-    chances = []
+    tested = []
     for (grid, a, b, found), look in zip(raw, looks, strict=True):
         planned = every or first in (a, b)
         times.append(1.0 if planned else chosen_from)
         if not grid.is_tested:
-            chances.append(math.nan)
+            tested.append(math.nan)
         elif look is None:
-            chances.append(tested_p(found))
+            tested.append(p_to_adjust(found, factor=times[-1]))
         else:
-            chances.append(look.p)
+            tested.append(float(np.minimum(look.p * times[-1], 1.0)))
 
-    tested = np.minimum(np.multiply(times, chances), 1.0).tolist()
     if raw:
         adjusted = adjust(tested).tolist()
     else:
@@ -387,11 +387,16 @@ def differences(
     return shown
 
 
-def tested_p(found: Compared) -> float:
-    """The p-value; NaN where the questions are of too few clusters for a verdict."""
+def p_to_adjust(found: Compared, *, factor: float = 1.0) -> float:
+    """The p-value that is adjusted with others: times `factor`, and `few_clusters_factor`.
+
+    NaN where the questions are of too few clusters for a verdict.
+    """
     if found.too_few:
         return math.nan
-    return found.test.p
+    if found.test.clusters is not None:
+        factor *= few_clusters_factor(found.test.df)
+    return float(np.minimum(found.test.p * factor, 1.0))
 
 
 def holds(
@@ -412,8 +417,10 @@ def holds(
     if worst is None or not tested[at] <= alpha:
         return True
 
+    if worst.clusters is not None:
+        factor *= few_clusters_factor(worst.df)
     others = [*tested]
-    others[at] = float(np.minimum(factor * worst.p, 1.0))
+    others[at] = float(np.minimum(worst.p * factor, 1.0))
     still_ahead = worst.value * found.test.value > 0
     return still_ahead and float(adjust(others)[at]) <= alpha
 
@@ -445,7 +452,7 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
         a=names[0],
         b=names[1],
         estimate=estimated(test, None if span is None else -span, span),
-        p=known(tested_p(found)),
+        p=None if found.too_few else known(test.p),
         p_adjusted=p_adjusted,
         effect=known(test.d_z),
         n_pairs=test.n,

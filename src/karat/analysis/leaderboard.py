@@ -9,7 +9,7 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from karat.analysis.estimates import estimated, holds, tested_p
+from karat.analysis.estimates import estimated, holds, p_to_adjust
 from karat.analysis.model import MetricInfo, Summary, check_condition
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import kind_of
@@ -91,7 +91,7 @@ def leaderboard(
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
     found = [_compared(asked, units, (order[a], order[b]), level) for a, b in pairs]
-    tested = [tested_p(one) for one in found]
+    tested = [p_to_adjust(one) for one in found]
     apart = set()
     for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True)):
         if p <= 1 - level and holds(found[at], tested, at, alpha=1 - level):

@@ -258,7 +258,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate
     p: float | None
     # Holm, over every p-value of the summary; first times `choice_factor` if the pair was chosen
-    # for its best condition
+    # for its best condition, and `few_clusters_factor`
     p_adjusted: float | None
     effect: float | None  # d_z: mean difference / sd of the differences
     n_pairs: int

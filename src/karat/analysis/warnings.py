@@ -41,6 +41,7 @@ from karat.analysis.verdicts import (
     NO_VERDICT,
     ONLY_AHEAD,
     REHEARSED,
+    few_clusters,
     judge_name,
     server_warnings,
 )
@@ -50,7 +51,6 @@ from karat.journal import RunFolder, server_changes
 from karat.records import Answer, Metric, Reply, Turn
 
 _OFTEN_CUT = 0.03  # of the answers
-_MANY_DF = 10.0  # from here on skewed effects of clusters hardly matter
 _FEW_QUESTIONS = 6  # fewer cannot show a difference
 _ENOUGH_TO_DIFFER = 10  # judgements of one value from which on a judge is named
 
@@ -384,18 +384,11 @@ def _weak_verdicts(known: Known) -> Iterator[str]:
         yield f"a lead that lost trials may explain is not called a win: {again}"
 
     without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
-    few = []
-    for pair in compared:
-        if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF:
-            few.append(pair.clusters)
-
+    clustered = [pair for pair in compared if pair.clusters is not None]
     if without is not None:
         yield f"no verdict: {without}; add questions from other documents or sources"
-    elif few:
-        yield (
-            f"few clusters ({plural(min(few), 'cluster')}): where their effects are skewed, up to "
-            f"10 % of equal conditions get a winner"
-        )
+    elif clustered and (few := few_clusters(clustered)):
+        yield few
 
     most = max((pair.n_pairs for pair in compared), default=_FEW_QUESTIONS)
     if most < _FEW_QUESTIONS:

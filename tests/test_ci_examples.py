@@ -173,6 +173,7 @@ def test_an_experiment_that_cannot_be_run_fails_the_job(job, tmp_path):
     assert "there is no such file" in shown
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("text", ["$(touch pwned)", "`touch pwned`", "; touch pwned", '"; touch pwned; "', "--help"])
 def test_what_inputs_hold_is_never_run(job, tmp_path, text):
     everywhere = dict.fromkeys(("MIN", "MAX", "MAX_DROP", "BASELINE", "RUN"), text)

@@ -124,6 +124,7 @@ def test_help_of_score_loads_the_kinds_of_datasets_but_nothing_that_computes(tmp
     assert sorted(loaded & HEAVY) == ["msgspec", "pydantic", "yaml"]
 
 
+@pytest.mark.slow
 @pytest.mark.needs_kind("study")
 def test_what_asks_for_no_sql_needs_no_duckdb(tmp_path):
     """It comes with the extra `query`: a plain installation must list and check without it."""

@@ -22,6 +22,8 @@ from tests.other_copies import python, stdout_of, told
 
 import karat
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(karat.__file__).resolve().parent
 ROOT = PACKAGE.parent.parent
 RUNS = ROOT / "tests" / "corpus" / "runs"
@@ -145,7 +147,6 @@ sys.exit(pytest.main(["-p", "no:cacheprovider", "-m", "not slow"], plugins=[Few(
 """
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tree_without_the_kind_passes_lint_and_finds_its_remaining_tests(kind, tmp_path):

@@ -122,6 +122,7 @@ def temporary():
         yield Path(name)
 
 
+@pytest.mark.slow
 def test_queries_exports_and_trials_remove_what_killed_ones_left(tmp_path, temporary, monkeypatch):
     table(tmp_path / "run", {"baseline": [[3.0]]})
     for purpose in ("query", "parquet", "relation", "claude", "mcp"):

@@ -18,6 +18,8 @@ from tests.needed_packages import EVERY_PACKAGE
 
 import karat
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(karat.__file__).resolve().parent
 ROOT = PACKAGE.parent.parent
 

@@ -14,6 +14,8 @@ from tests.other_copies import python, stdout_of, told
 
 import karat
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(karat.__file__).resolve().parent.parent
 NEEDED_BY = {"karat_query": ("karat_studies",)}  # `derive` and `select` of a study are SQL
 PACKAGES = sorted(path.name for path in SOURCE.glob("karat_*") if (path / "__init__.py").is_file())

@@ -19,6 +19,8 @@ from karat.journal import RunFolder
 from karat.records import Answer, Failure
 from karat.testing.mcp_server import serving
 
+pytestmark = pytest.mark.slow
+
 HEADER, VARIABLE, QUERY, NAMED, PARENT = (
     "hdr-7Q+canary/1==",
     'env-"quoted"-cänary-2',

@@ -18,6 +18,7 @@ def claims():
         return runpy.run_path(str(CLAIMS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["losses", "clusters", "stops", "conditions"])
 def test_equal_conditions_rarely_have_a_winner(claims, part):
     found = claims[part](np.random.default_rng(5), 8)

@@ -356,7 +356,7 @@ def simulated(template, values):
     return msgspec.structs.replace(template, table_of_samples=msgspec.structs.replace(table, columns=(column,)))
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("best", [0.5, 0.95])
 def test_a_mean_at_the_threshold_is_rarely_passed_or_failed(run, best):
     template = run(a=[[4]] * 50)

@@ -149,6 +149,7 @@ def gated(karat, codes, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bad", "code"), [(20, 1), (2, 4)], ids=["failed", "undecided"])
 def test_a_job_that_did_not_pass_does_not_pass_when_it_is_run_again(karat, gated, bad, code):
     first, second, again, good = (gated(number) for number in (0, bad, bad, 0))

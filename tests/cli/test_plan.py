@@ -45,6 +45,7 @@ def test_repetitions_are_those_asked_for_or_one_where_they_do_not_vary(karat, he
     assert ("what repetitions would change is not known" in text) == (repeated == 1)
 
 
+@pytest.mark.slow
 def test_a_run_without_variation_plans_nothing(karat, run):
     refused = karat("plan", run)
     assert (refused.code, refused.out) == (2, "")

@@ -111,6 +111,7 @@ def test_claude_code_is_rehearsed_too(karat, experiment, here):
     assert "a-real-key" not in (here / "asked.jsonl").read_text(encoding="utf-8")
 
 
+@pytest.mark.quick(1)
 def test_a_script_says_what_the_models_say(karat, experiment, here):
     (here / "script.yaml").write_text(
         textwrap.dedent("""

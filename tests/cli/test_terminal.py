@@ -241,7 +241,7 @@ def crowded(slow: Path) -> Path:
     return slow
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "rows", "told"),
     [

@@ -82,6 +82,7 @@ def test_a_plugin_describes_itself_and_its_options(family: str, name: str) -> No
         assert (again, faults) == (filled, []), "filled-in options are options too"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_loading_a_plugin_loads_no_heavy_library(family: str) -> None:
     heavy = ["mcp", "duckdb", "scipy", "jinja2", "pandas", *(() if family == "exports" else ("rich",))]

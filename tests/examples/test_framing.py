@@ -15,6 +15,8 @@ from karat.analysis import Summary
 from karat_studies.kinds.study.analysis.comparison import StudyComparison
 from karat_studies.kinds.study.analysis.model import StudyCondition
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "framing"
 DESIGNS = ["empty", "human", "demographic", "background"]
 
@@ -49,7 +51,6 @@ def summary(recorded: Path) -> Summary:
     return karat.summarize(recorded)
 
 
-@pytest.mark.slow
 def test_chance_does_not_depend_on_who_it_is_told_to_be(tmp_path):
     summary = karat.summarize(study_experiments(tmp_path, str(FOLDER / "experiment.yaml")))
     found = conditions(summary)
@@ -62,7 +63,6 @@ def test_chance_does_not_depend_on_who_it_is_told_to_be(tmp_path):
         assert [people.planned, people.asked, people.answered, people.parsed] == [1_350] * 4
 
 
-@pytest.mark.slow
 def test_the_recorded_answers_agree_with_people_under_some_designs_only(summary):
     found = conditions(summary)
     pas = {name: one.benchmark.pas.value for name, one in found.items()}
@@ -90,7 +90,6 @@ def test_what_few_could_be_read_of_is_flagged_or_has_no_score(summary):
     ]
 
 
-@pytest.mark.slow
 def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, tmp_path):
     relabelled = ("--set=dataset.relabel=true", "--set=agent.path=answers.relabelled.jsonl")
     comparison = karat.compare(recorded, study_experiments(tmp_path, str(FOLDER / "recorded.yaml"), *relabelled))
@@ -106,7 +105,6 @@ def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, tmp
             assert "no difference shown" in alone.lower(), names
 
 
-@pytest.mark.slow
 def test_it_is_exported_and_compared(recorded, capsys, tmp_path):
     told_by(capsys, "report", str(recorded), "--to", "humanstudy", "--out", str(tmp_path))
     with (tmp_path / "detailed_stats.csv").open(encoding="utf-8") as file:
@@ -115,7 +113,6 @@ def test_it_is_exported_and_compared(recorded, capsys, tmp_path):
     assert compared.startswith("demographic is closer to people than human")
 
 
-@pytest.mark.slow
 def test_it_is_drawn(recorded, capsys, tmp_path):
     told_by(capsys, "report", "--charts", str(recorded), "--out", str(tmp_path))
     drawn = {path.name for path in tmp_path.glob("*.svg")}

@@ -31,7 +31,7 @@ def processes(mark: str) -> list[str]:
     return [line for line in listed.splitlines() if mark in line]
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_servers", cases="recorded")
 @pytest.mark.parametrize("mcp", [{}, {"record": "tapes"}], ids=["plain", "recorded"])
 def test_trials_with_their_own_servers_leave_no_process_and_no_descriptor(

@@ -96,6 +96,7 @@ def test_trials_that_were_never_made_are_neither_asked_nor_expected(write: Write
     assert sorted(answers) == [("0", "a"), ("0", "b"), ("1", "a")]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_programs_that_it_began_with(write: Write, run: Run) -> None:
     def versions(one: str, two: str) -> dict[str, Any]:
         return {"One": {"versions": {"tool": one, "aid": "7"}}, "Two": {"versions": {"tool": two}}}
@@ -158,6 +159,7 @@ def test_a_resumed_run_has_the_samples_of_all_its_parts_in_the_order_of_the_file
     assert (event.command, event.scorers, event.kept, event.servers) == ("run", (), (), ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("knows", "budget", "said"),
     [

@@ -185,6 +185,7 @@ def test_the_horizon_stands_in_the_journal_before_the_first_answer(experiment: W
     assert not isinstance(summarize(plain.run).stopping, Stopping)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "selection", "says"),
     [
@@ -226,6 +227,7 @@ def test_a_resume_asks_nothing_that_was_decided(experiment: Write, run: Run) -> 
     assert (sum(asked(file).values()), decided(retried)) == (calls, before)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("cut", [0.2, 0.6, 0.999])
 def test_a_run_that_lost_its_end_decides_as_the_whole_one(experiment: Write, run: Run, cut: float) -> None:
     """Whatever a kill leaves: any number of whole lines, the last look among them or not."""
@@ -240,6 +242,7 @@ def test_a_run_that_lost_its_end_decides_as_the_whole_one(experiment: Write, run
     assert len(set(answers)) == len(answers)
 
 
+@pytest.mark.slow
 def test_after_kill_9_the_decision_is_the_same_and_nothing_is_asked_twice(
     experiment: Write, run: Run, tmp_path: Path
 ) -> None:
@@ -524,6 +527,7 @@ def test_a_metric_that_nobody_measures_is_refused_with_those_that_are(
     assert str(refused.value) == f"execution.stop.metric: {says}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repetitions", "at_a_time", "ahead"), [(1, 2, 3), (2, 1, 2), (3, 7, 4)])
 def test_few_questions_start_ahead_of_the_next_look(
     experiment: Write, run: Run, repetitions: int, at_a_time: int, ahead: int

@@ -87,6 +87,7 @@ def test_a_run_looks_after_whole_clusters_and_tests_their_means(clustered: Clust
     assert quality.estimate.n == one.clusters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [0.3, 0.6, 0.999])
 def test_a_run_that_lost_its_end_decides_as_the_whole_one(clustered: Clustered, run: Run, cut: float) -> None:
     file = clustered(LABELS, conditions=BETTER, execution=stop())

@@ -238,6 +238,7 @@ def test_a_session_that_cannot_be_told_begins_anew_and_all_that_was_spent_counts
     assert read_journal(outcome.run, plan_of(file)).dollars == calls - 1
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("number", range(1, 7))
 def test_after_a_kill_no_turn_on_disk_is_asked_again(conversations: Write, run: Run, number: int) -> None:
     file = conversations(COUNTING, [THREE, THREE], execution={"max_concurrent": 2})
@@ -261,6 +262,7 @@ def test_after_a_kill_no_turn_on_disk_is_asked_again(conversations: Write, run: 
     assert read_journal(again.run, plan_of(file)).dollars == 6
 
 
+@pytest.mark.slow
 def test_a_kill_may_come_again_and_again(conversations: Write, run: Run) -> None:
     file = conversations(COUNTING, [{"turns": [{"question": f"t{number}"} for number in range(6)]}])
     outcome = run(file)
@@ -484,6 +486,7 @@ def cost(run: RunFolder) -> float:
     return summarize(RunFolder.open(run.path)).total.cost.agent.known
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_scale")
 @pytest.mark.parametrize("order", [("fails", "answers"), ("answers", "fails"), ("answers", "fails once")])
 def test_merging_runs_of_the_same_conversations_adds_up_what_they_cost(

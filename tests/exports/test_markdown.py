@@ -35,6 +35,7 @@ def test_the_result_comes_first_and_the_rest_is_folded(tmp_path, journals):
     assert "+2.83 \\[+2.20, +3.47\\]" in rest
 
 
+@pytest.mark.slow
 def test_every_row_of_a_table_has_as_many_cells_as_its_head(study_run, study_summary):
     text = Markdown().render(study_summary, study_run)["report.md"]
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):

@@ -75,6 +75,7 @@ def test_the_summary_of_a_study_is_kept_however_small_it_is(study_run, study_sum
     assert cached_summary(study_run) == from_json(msgspec.json.encode(first), Summary)
 
 
+@pytest.mark.slow
 def test_a_comparison_of_studies_computes_their_summary_once(study_run, cache):
     newest = max(file.stat().st_ctime for file in study_run.path.rglob("*"))
     time.sleep(max(0.0, newest + 2.1 - time.time()))

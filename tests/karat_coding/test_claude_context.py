@@ -322,6 +322,7 @@ INSIDE: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+@pytest.mark.slow
 def test_file_tools_reach_nothing_outside_the_working_directory(trials: Trials) -> None:
     """Bash, allowed as well, says where that is; it is not confined, and reads what the others cannot."""
     write(trials.folder / "out", {"secret.txt": "CANARY-secret"})

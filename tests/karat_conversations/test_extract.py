@@ -187,6 +187,7 @@ def test_what_is_written_as_json_is_found_again(answer, unit):
     assert found.answer == (answer if answer is None or isinstance(answer, str) else json.dumps(answer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", [*PIECES, '{"a":"', '{"a":{}', '{"a":x', '{"answer":1}', "1.", "1,", "5 ", "$( ", "5%"]
 )

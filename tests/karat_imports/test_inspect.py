@@ -434,7 +434,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.quick(4)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_log_is_a_clear_error_or_a_finding(tmp_path: Path, name: str) -> None:
     make, message = HOSTILE[name]

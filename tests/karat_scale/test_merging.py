@@ -41,6 +41,7 @@ def _without(value: Any, *keys: str) -> Any:
     return [_without(below, *keys) for below in value] if isinstance(value, list) else value
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("of", [1, 2, 5])
 def test_merged_shards_give_the_numbers_of_one_run(experiment: Write, run: Run, tmp_path: Path, of: int) -> None:
     file = experiment(AGENT, questions=23, scorers=["equals", "contains"])

@@ -117,6 +117,7 @@ def the_weights(responses: Sequence[Response], seed: int, count: int) -> np.ndar
     return np.concatenate(list(multiplicities(units_of(responses).strata, rng=rng, replicates=count)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_replicate_is_what_a_loop_over_copied_rows_gives(name: str, holes: bool) -> None:

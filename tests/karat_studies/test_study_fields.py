@@ -224,6 +224,7 @@ def test_what_keeps_to_the_form_is_read_in_each_of_its_ways(
     assert read_answers("\n".join([*before, json.dumps(answers, indent=1)]), fields).values == answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["choice", "blame"])
 @pytest.mark.parametrize(
     "part",

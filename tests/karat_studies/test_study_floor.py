@@ -237,7 +237,7 @@ def estimates(tree: Any, place: str = "") -> dict[str, dict[str, Any]]:
     return {}
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.9, 0.99])
 def test_every_interval_has_the_level_that_was_asked_for(
     at_level: Callable[[float], Summary], summary: Summary, level: float
@@ -299,6 +299,7 @@ def test_one_arbitrary_answer_an_arm_is_not_called_above_chance(constant: Summar
     assert any(f"answers do not vary in {arms} of {arms} arms" in warning for warning in constant.warnings)
 
 
+@pytest.mark.slow
 def test_constant_answers_have_an_interval(constant: Summary) -> None:
     score = part_of(constant).conditions[0].studies[0].score
     assert score.pas.value is not None and score.pas.low is not None and score.pas.high is not None

@@ -170,7 +170,7 @@ def test_the_run_keeps_the_digest_of_the_code_and_of_what_lies_beside_it(tmp_pat
     assert plain.code is None
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["reduce.py", "beside.py"])
 def test_code_that_changed_since_the_run_was_made_does_not_run(tmp_path: Path, file: str) -> None:
     study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
@@ -219,6 +219,7 @@ def test_code_that_went_or_came_later_has_changed(tmp_path: Path) -> None:
     assert "there is no file reduce.py" in (only(other, allow_code=True).benchmark.reason or "")
 
 
+@pytest.mark.slow
 def test_a_run_that_recorded_no_code_says_that_it_may_have_changed(tmp_path: Path) -> None:
     """As runs were before the digest was kept."""
     run = run_of(tmp_path)

@@ -406,6 +406,7 @@ def test_a_review_that_makes_no_sense_is_refused_and_nothing_is_written(viewer, 
     assert not (results / "killed" / "labels.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_an_older_shape_stands(tmp_path):
     """Nothing but what the first version wrote, the rest at its defaults."""
     run = table(tmp_path / "run", {"baseline": [[3.0], [4.0]]})

@@ -148,6 +148,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -107,6 +107,7 @@ def test_halls_bounds_solve_his_equation_and_a_lognormal_mean_raises_the_upper_o
         assert hall(bounds.high) <= -reach + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 100])
 @pytest.mark.parametrize("best", [0.5, 0.8, 0.95])
 def test_a_mean_below_the_threshold_rarely_passes(n, best):

@@ -100,6 +100,7 @@ def share_intervals(right):
     return np.where(p <= 0, 0, (centre - reach) / scale), np.where(p >= 1, 1, (centre + reach) / scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.6, 0.85, 0.95])
 @pytest.mark.parametrize(("questions", "repetitions"), SIZES)
 def test_intervals_of_shares_cover_93_to_98_and_a_half_percent(questions, repetitions, truth):
@@ -123,6 +124,7 @@ def within(share, experiments, *, truth=0.05):
     return share <= truth + 2 * (truth * (1 - truth) / experiments) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("questions", "repetitions", "conditions"), [(20, 3, 3), (20, 1, 6), (50, 3, 5)])
 def test_identical_conditions_are_told_apart_in_at_most_5_percent_of_leaderboards(questions, repetitions, conditions):
     rng, experiments = np.random.default_rng([SEED, questions, conditions]), 400

@@ -163,7 +163,7 @@ def test_unequal_counts_take_the_intervals_of_unweighted_means():
     assert (found.icc.low, found.icc.high) == pytest.approx(wanted)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("counts", "between"), [(UNEVEN, 1.0), (UNEVEN, 0.2), ([3] * 20 + [1] * 20, 0.5)])
 def test_the_intervals_of_unequal_counts_hold_the_truth_in_about_their_level(counts, between):
     rng, held = np.random.default_rng(7), np.zeros(2)

@@ -213,6 +213,7 @@ def test_the_program_says_where_it_listens_and_ends_when_told(tmp_path):
         assert process.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_the_program_refuses_a_script_that_is_none(tmp_path):
     script = tmp_path / "script.yaml"
     script.write_text("rules: [{sey: hello}]\n", encoding="utf-8")

@@ -136,6 +136,7 @@ def cut(run: RunFolder, *kinds: str) -> None:
     run.journal.write_bytes(b"".join(line for line in lines if not line.startswith(gone)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [("answer", "score"), ("score",)], ids=["before the answer", "before the scores"])
 def test_killed_after_the_changes_were_stored_nothing_is_asked_twice(with_workspace, run, tmp_path, kinds):
     file = with_workspace()

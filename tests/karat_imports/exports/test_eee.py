@@ -196,6 +196,7 @@ def test_a_run_without_scores_is_an_aggregate_alone(tmp_path, journals, publishe
     validate(published, tmp_path / "out", aggregates, samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "model", "id_"),
     [

@@ -206,7 +206,7 @@ WAYS = [("stdio", "auto"), ("stdio", "legacy"), ("http", "auto"), ("http", "lega
 UNASKED = {"progress", "event", "consulted", "grown"}
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.parametrize(("transport", "mode"), WAYS)
 def test_an_agent_sees_the_same_live_recorded_and_replayed(shelf, box, transport, mode):

@@ -299,7 +299,7 @@ def test_who_cannot_be_read_twice_is_asked_no_more_and_the_others_play_on(game: 
     assert (total.tokens.input, total.tokens.unknown) == (None, TURNS - len(stopped))
 
 
-@pytest.mark.quick(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 5))
 @pytest.mark.parametrize("stop", [1, 2, 3, None])
 def test_a_kill_changes_nothing_of_who_is_stopped(game: Write, run: Run, stop: int | None, number: int) -> None:

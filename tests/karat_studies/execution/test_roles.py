@@ -131,7 +131,7 @@ def test_the_second_sees_what_the_first_did_in_this_round_and_the_first_what_cam
     assert (row.agent.n_eff, row.agent.statistic) == (PAIRS, pytest.approx(1.0))
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 12))
 def test_after_a_kill_the_same_is_asked_and_nothing_twice(game: Write, run: Run, number: int) -> None:
     file = game()
@@ -193,7 +193,7 @@ def test_what_each_earned_is_shown_in_the_next_round_and_stands_in_responses(gam
     assert (row.agent.n_eff, row.agent.statistic) == (PAIRS, pytest.approx(1.0))
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 3, 5, 9])
 def test_payoffs_are_the_same_after_a_kill(game: Write, run: Run, number: int) -> None:
     file = game(study=with_payoffs(), materials={"send_again": SHOWN})

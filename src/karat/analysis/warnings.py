@@ -384,7 +384,11 @@ def _weak_verdicts(known: Known) -> Iterator[str]:
         yield f"a lead that lost trials may explain is not called a win: {again}"
 
     without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
-    clustered = [pair for pair in compared if pair.clusters is not None]
+    clustered = []
+    for pair in compared:
+        if pair.clusters is not None:
+            clustered.append(pair)
+
     if without is not None:
         yield f"no verdict: {without}; add questions from other documents or sources"
     elif clustered and (few := few_clusters(clustered)):

@@ -89,6 +89,19 @@ def test_a_program_need_not_read_its_input_and_may_speak_latin_1(ask: Ask) -> No
     assert ask("command", program(code), turns=("q" * 1_000_000,))[0].text == "caf\ufffd"
 
 
+@pytest.mark.parametrize(
+    ("printed", "text"),
+    [
+        ('\ufeff{"text": "Paris"}', "Paris"),
+        ('{"text": "Paris", "usage": {"input_tokens": NaN}}', "Paris"),
+        ('{"text": "one\ttwo"}', "one\ttwo"),
+        ("{1, 2, 3}", "{1, 2, 3}"),
+    ],
+)
+def test_what_a_program_prints_is_read_as_it_is_meant(ask: Ask, printed: str, text: str) -> None:
+    assert ask("command", {"command": ["printf", "%s", printed]})[0].text == text
+
+
 def test_the_environment_is_path_home_lang_and_the_files_own(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_OF_THE_PARENT", "sings")
     code = "import os, json; print(json.dumps({'text': json.dumps(dict(os.environ))}))"

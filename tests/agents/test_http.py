@@ -153,6 +153,8 @@ def test_a_status_is_a_fault_of_the_infrastructure(
         ('{"texts": 1}', {}, AgentFault, "bad_reply"),
         ("[1]", {}, AgentFault, "bad_reply"),
         ("", {}, AgentFault, "empty_output"),
+        ('{"text": " "}', {"answer": "text"}, AgentFault, "empty_output"),
+        ('{"text": 1}', {"answer": "length(text)"}, AgentFault, "no_answer"),
         ("x" * 2000, {"max_response_bytes": 1000}, LimitReached, "output_too_long"),
     ],
 )
@@ -165,10 +167,54 @@ def test_an_answer_that_cannot_be_used_is_a_fault_with_a_name(
     assert caught.value.kind == kind
 
 
-def test_a_streamed_answer_is_no_text(ask: Ask, httpserver: HTTPServer) -> None:
-    httpserver.expect_request("/").respond_with_data("data: 42\n\n", content_type="text/event-stream")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("text/event-stream", "data: 42\n\n"), ("text/plain", "event: delta\ndata: {}\n\n"), ("", 'data: {"text":')],
+)
+def test_a_streamed_answer_is_no_text(ask: Ask, httpserver: HTTPServer, kind: str, said: str) -> None:
+    httpserver.expect_request("/").respond_with_data(said, content_type=kind)
     with pytest.raises(AgentFault, match="the service streams its answer"):
         ask("http", {"url": httpserver.url_for("/")})
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (b"\xef\xbb\xbfParis", "Paris"),
+        (b'\xef\xbb\xbf{"text": "Paris"}', "Paris"),
+        (b'{"text": "one\ntwo"}', "one\ntwo"),
+        (b"{1, 2, 3}", "{1, 2, 3}"),
+    ],
+)
+def test_a_text_is_read_behind_a_mark_and_in_braces(ask: Ask, httpserver: HTTPServer, said: bytes, text: str) -> None:
+    httpserver.expect_request("/").respond_with_data(said)
+    assert ask("http", {"url": httpserver.url_for("/")})[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("options", "beside"),
+    [
+        ({"dollars": "cost"}, {"cost": -1}),
+        ({"dollars": "cost"}, {"cost": True}),
+        ({"dollars": "sum(costs)"}, {"costs": None}),
+        ({"model": "model"}, {"model": {"name": "m"}}),
+        ({"usage": "usage"}, {"usage": "12 tokens"}),
+        ({"tool_calls": "steps"}, {"steps": ""}),
+    ],
+)
+def test_no_answer_is_lost_for_what_another_expression_finds(
+    ask: Ask, httpserver: HTTPServer, options: dict[str, Any], beside: dict[str, Any]
+) -> None:
+    httpserver.expect_request("/").respond_with_json({"a": "Paris", **beside})
+    (reply,) = ask("http", {"url": httpserver.url_for("/"), "answer": "a", **options})
+    assert (reply.text, reply.dollars, reply.model, reply.usage) == ("Paris", None, None, None)
+
+
+def test_a_body_that_cannot_be_unpacked_is_no_crash_of_the_agent(ask: Ask, httpserver: HTTPServer) -> None:
+    httpserver.expect_request("/").respond_with_data("Paris", headers={"content-encoding": "gzip"})
+    with pytest.raises(InfrastructureFault) as caught:
+        ask("http", {"url": httpserver.url_for("/")})
+    assert (caught.value.kind, caught.value.retriable) == ("network", True)
 
 
 def test_a_service_that_hangs_or_is_not_there_is_told(ask: Ask, httpserver: HTTPServer) -> None:

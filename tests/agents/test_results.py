@@ -393,6 +393,10 @@ def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
     assert ask("python", {"target": lambda question: answer}) == (reply,)
 
 
+CALL = {"name": "find", "arguments": "{}"}
+USE = {"toolUse": {"name": "find"}}
+
+
 @pytest.mark.parametrize(
     ("result", "kind", "says"),
     [
@@ -415,7 +419,14 @@ def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
         (StreamingResponse(iter("ab")), "bad_reply", "a StreamingResponse, which comes in pieces"),
         ((letter for letter in "ab"), "bad_reply", "a generator, which comes in pieces"),
         (City(name="Paris", country="France"), "bad_reply", "returned a City"),
-        ({"result": CALLING}, "bad_reply", "holds no text"),
+        ({"result": CALLING}, "bad_reply", "asks for a tool"),
+        ({"message": {**CALLING, "content": "I look."}, "done": True}, "bad_reply", "asks for a tool"),
+        ([block("I look."), {"type": "tool_use", "name": "find"}], "bad_reply", "asks for a tool"),
+        ({"message": {"role": "assistant", "content": [{"text": "a"}, USE]}}, "bad_reply", "asks for a tool"),
+        (completion(content="I look.", function_call=CALL), "bad_reply", "asks for a tool"),
+        (response(written("I look."), {"type": "local_shell_call", "id": "5"}), "bad_reply", "asks for a tool"),
+        ({"message": {"role": "assistant", "content": ""}, "done_reason": "length"}, "max_tokens", "ran out of tokens"),
+        ({"text": "", "finish_reason": "content_filter"}, "content_filter", "filter"),
         ([{"text": "a passage"}, {"text": "another"}], "bad_reply", "returned a list"),
         ([SimpleNamespace(text="a passage", score=0.5)], "bad_reply", "returned a list"),
         ({"result": [{"type": "text", "text": "a passage", "score": 0.5}]}, "bad_reply", "no 'text' (keys: result)"),

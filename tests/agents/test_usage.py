@@ -16,7 +16,7 @@ from karat.agents._answers import reply_from
 from karat.errors import AgentFault
 from karat.models.prices import Price
 from karat.models.usage import unread_counts, usage_from
-from karat.records import Reply, Usage
+from karat.records import Reply, ToolCall, Usage
 
 Ask = Callable[..., tuple[Reply, ...]]
 
@@ -146,6 +146,39 @@ def test_no_answer_is_lost_for_a_cost_or_a_count_that_cannot_be_right(named, val
     reply = reply_from({"text": "Paris", named.partition(".")[0]: value}, unread)
     assert (reply.text, reply.dollars) == ("Paris", None)
     assert unread == {named}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model", {"name": "m"}),
+        ("reasoning", ["first", "then"]),
+        ("milliseconds", float("nan")),
+        ("milliseconds", "12"),
+        ("responses", ["Paris"]),
+        ("answer", {"city": "Paris"}),
+        ("agent", 5),
+    ],
+)
+def test_no_answer_is_lost_for_a_key_that_means_something_else_to_karat(name, value):
+    unread: set[str] = set()
+    assert reply_from({"text": "Paris", name: value}, unread) == Reply(text="Paris")
+    assert unread == {name}
+
+
+def test_tool_calls_are_read_in_the_forms_that_agents_give_them():
+    asked = {"type": "function", "function": {"name": "find", "arguments": '{"q": "x"}'}}
+    made = {"name": "find", "args": {"q": "x"}, "output": {"hits": 2}, "milliseconds": float("nan")}
+    reply = reply_from({"text": "Paris", "tool_calls": [asked, made, "look"]})
+    assert reply.tool_calls == (
+        ToolCall(tool="find", input={"q": "x"}),
+        ToolCall(tool="find", input={"q": "x"}, result='{"hits":2}'),
+        ToolCall(tool="look"),
+    )
+    assert reply_from({"text": "Paris", "tool_calls": ""}).tool_calls == ()
+    for calls in (3, [{"id": 1}]):  # not an answer that called none
+        with pytest.raises(AgentFault, match="tool_calls"):
+            reply_from({"text": "Paris", "tool_calls": calls})
 
 
 def test_more_cached_tokens_than_sent_ones_have_no_price():

@@ -11,8 +11,6 @@ from enum import Enum
 from itertools import chain
 from typing import Any
 
-import msgspec
-
 from karat.agents._frameworks import (
     framework_result,
     from_messages,
@@ -28,8 +26,10 @@ from karat.agents._reading import (
     TEXT_KEYS,
     USAGE_KEYS,
     are_messages,
+    calls_in,
     camel,
     dollars_of,
+    empty_answer,
     get,
     name_in,
     whole_text,
@@ -38,7 +38,7 @@ from karat.agents._reading import (
 from karat.errors import AgentFault, Caught, TrialFault, described
 from karat.models.faults import error_in
 from karat.models.usage import unread_counts, usage_from
-from karat.records import Reply, plain
+from karat.records import Reply, absurd_reply, checked, plain
 
 _WANTED = (
     "a text, a number, a mapping with `text`, or, from a Python function, a karat.Reply or the "
@@ -65,30 +65,15 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
             "bad_reply", f"the agent returned a {type(value).__name__}, expected {_WANTED}"
         )
 
-    fields: dict[str, Any] = {}
-    for name in Reply.__struct_fields__:
-        if value.get(name) is not None:
-            fields[name] = value[name]
-
-    if written(fields.get("text")) is None:
-        held = [value.get(key) for key in _TEXT_KEYS]
-        # one by one: a message without a text raises
-        texts = chain(map(written, held), map(said, held), map(said, [value]))
-        fields["text"] = next((text for text in texts if text is not None), None)
-
-    failed = fields["text"] == "" and value.get("error")
-    if fields["text"] is None or failed:
+    held = [value.get(key) for key in _TEXT_KEYS]
+    # one by one: a message without a text raises
+    texts = chain(map(written, held), map(said, held), map(said, [value]))
+    text = next((text for text in texts if text is not None), None)
+    if text is None or (text == "" and value.get("error")):
         raise AgentFault("bad_reply", _without_text(value))
     if get(value, "is_error") is True:  # of MCP
-        raise AgentFault("bad_reply", f"the agent reported an error: {fields['text']}")
+        raise AgentFault("bad_reply", f"the agent reported an error: {text}")
 
-    for name in _TEXTS & fields.keys():
-        short = written(fields[name])
-        if short is not None:
-            fields[name] = short
-
-    fields.pop("usage", None)
-    fields["stop_reason"] = name_in(value, *STOP_KEYS)
     beside = {key: value[key] for key in value if str(key).endswith(_BESIDE)}
     found = (get(value, key) for key in USAGE_KEYS)
     empty = (type(None), Mapping)
@@ -97,11 +82,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     cost_keys = (key for key in COST_KEYS if get(value, key) is not None)
     cost_key = next(cost_keys, "dollars")
     cost = get(value, cost_key)
-    if cost is None:
-        fields["dollars"] = dollars_of(get(counted, "cost"))
-    else:
-        fields["dollars"] = dollars_of(cost)
-
+    dollars = dollars_of(get(counted, "cost") if cost is None else cost)
     if unread is not None:
         known = {*COST_KEYS, *USAGE_KEYS, *STOP_KEYS, "is_error"}
         known |= {*map(camel, known), *beside}
@@ -109,21 +90,47 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         unread.update(str(key) for key in value.keys() - known)
         for name in _TEXT_KEYS:  # another text than the one that is taken
             other = written(value.get(name))
-            if name not in Reply.__struct_fields__ and other not in (None, fields["text"]):
+            if name not in Reply.__struct_fields__ and other not in (None, text):
                 unread.add(name)
 
         unread.update(f"usage.{name}" for name in unread_counts(counted))
         if usage is None and isinstance(counted, Sequence):
             unread.add("usage")
-        if fields["dollars"] is None and cost is not None:
+        if dollars is None and cost is not None:
             unread.add(cost_key)
 
-    try:
-        reply = msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise AgentFault("bad_reply", f"the object is not a reply: {error}") from error
+    others = _others(value, set() if unread is None else unread)
+    stopped = name_in(value, *STOP_KEYS)
+    return Reply(text=text, usage=usage, dollars=dollars, stop_reason=stopped, **others)
 
-    return msgspec.structs.replace(reply, usage=usage)
+
+def _others(value: Mapping[str, object], unread: set[str]) -> dict[str, Any]:
+    """The other fields of a reply. An answer is not lost for one of another form, which is added to
+    `unread`, except for tool calls: without them it would count as one that made none.
+    """
+    fields = {}
+    for name in _OTHERS & value.keys():
+        given = value[name]
+        if name == "tool_calls":
+            given = calls_in(given)
+        elif name in _TEXTS:
+            given = written(given) or given
+        if given is None:
+            continue
+        try:
+            one = checked(Reply(text="", **{name: given}))
+            wrong = absurd_reply(one)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            wrong = str(error)
+
+        if wrong is None:
+            fields[name] = getattr(one, name)
+        elif name == "tool_calls":
+            raise AgentFault("bad_reply", f"the object is not a reply: {wrong}")
+        else:
+            unread.add(name)
+
+    return fields
 
 
 _TEXT_KEYS = (*TEXT_KEYS, *OTHER_TEXT_KEYS)
@@ -142,7 +149,8 @@ def _without_text(value: Mapping[str, object]) -> str:
     return f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})"
 
 
-_TEXTS = frozenset({"text", "answer", "unit", "program"})
+_TEXTS = ("answer", "unit", "program")
+_OTHERS = {*Reply.__struct_fields__} - {"text", "usage", "dollars", "stop_reason"}
 
 
 def framework_reply(result: object, unread: set[str] | None) -> Reply:
@@ -159,12 +167,7 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
         # The value in LangGraph's GraphOutput, or the result itself. Raises AgentFault if the
         # graph was interrupted.
         wrapped = isinstance(get(result, "interrupts"), tuple) and hasattr(result, "value")
-        if isinstance(result, Mapping):
-            waits = result.get("__interrupt__")
-        else:
-            waits = None
-
-        if waits or (wrapped and get(result, "interrupts")):
+        if get(result, "__interrupt__") or (wrapped and get(result, "interrupts")):
             raise AgentFault("bad_reply", "the graph waits for a person: the run did not finish")
         if wrapped:
             result = get(result, "value")
@@ -180,8 +183,13 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
 
     if caught.error is None:
         if reply is None:
-            return reply_from(result, unread)
-        return reply
+            reply = reply_from(result, unread)
+        why = empty_answer(reply.stop_reason)
+        if reply.text or why.kind == "empty_answer":  # a program may mean an empty text
+            return reply
+        why.reply = reply  # what it cost
+        raise why
+
     if isinstance(caught.error, TrialFault):
         raise caught.error
     message = (
@@ -195,7 +203,7 @@ def _reply(result: object) -> Reply | None:
     if not isinstance(result, Mapping):
         return provider_reply(result) or framework_result(result)
     messages = result.get("messages")
-    text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
+    text = name_in(result, *TEXT_KEYS)
     if messages is None and text is None:
         replies = haystack_replies(result) or model_messages(result)
         if replies:

@@ -20,6 +20,7 @@ from karat.agents._reading import (
     Calls,
     are_blocks,
     are_messages,
+    asks,
     dollars_of,
     get,
     items,
@@ -29,6 +30,7 @@ from karat.agents._reading import (
     several,
     summed,
     text_of,
+    unfinished,
     whole_text,
     written,
 )
@@ -77,9 +79,11 @@ def said(value: object) -> str | None:
     if are_messages(value):
         return from_messages(value).text
     if role_of(value) == MODEL:
+        if asks(value):
+            raise unfinished()
         content = get(value, "content")
         text = joined_blocks(content)
-        if not text and (content != "" or get(value, "tool_calls")):
+        if not text and content != "":
             raise AgentFault("bad_reply", "the model's message holds no text")
         return text
 
@@ -89,7 +93,7 @@ def said(value: object) -> str | None:
             return None
         return said(inner)
     if are_blocks(value):
-        return joined_blocks(value)
+        return said({"role": "assistant", "content": value})
     return None
 
 
@@ -176,10 +180,8 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
 
         # a tool's message is the answer where its result is returned directly
         role, last = turn[-1]
-        if role == MODEL and get(last, "tool_calls"):
-            raise AgentFault(
-                "bad_reply", "the last message asks for a tool: the run did not finish"
-            )
+        if role == MODEL and asks(last):
+            raise unfinished()
 
         content = get(last, "content")
         if content is None:

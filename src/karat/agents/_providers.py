@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from karat.agents._reading import (
     Calls,
+    asks,
     dollars_of,
     empty_answer,
     get,
@@ -94,7 +95,7 @@ def _from_completion(result: object, choices: Sequence[object]) -> Reply:
     if len(choices) > 1:
         raise several([f"choices[{place}].message.content" for place in range(len(choices))])
     message = get(choices[0], "message")
-    if get(message, "tool_calls"):
+    if asks(message):
         raise unfinished()
     stopped = name_in(choices[0], "finish_reason")
     if message is None:
@@ -120,7 +121,10 @@ def _from_completion(result: object, choices: Sequence[object]) -> Reply:
 
 
 # Calls that the client has to answer; the provider answers all others itself.
-_CLIENT_CALLS = ("function_call", "custom_tool_call", "computer_call", "mcp_approval_request")
+_CLIENT_CALLS = (
+    *("function_call", "custom_tool_call", "computer_call", "local_shell_call"),
+    *("apply_patch_call", "mcp_approval_request"),
+)
 
 
 def _from_response(result: object) -> Reply:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
@@ -18,7 +19,14 @@ from pydantic import ConfigDict, TypeAdapter
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
 from karat.models.metering import total
 from karat.models.usage import usage_from
-from karat.records import JsonObject, ToolCall, Usage, absurd_dollars, was_cut
+from karat.records import (
+    MOST_COUNTED,
+    JsonObject,
+    ToolCall,
+    Usage,
+    absurd_dollars,
+    was_cut,
+)
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 # of a mapping that is a reply
@@ -74,6 +82,18 @@ def are_messages(value: object) -> TypeGuard[Sequence[object]]:
         and len(value) > 0
         and all(role_of(message) for message in value)
     )
+
+
+_OBJECT = re.compile(r"\{(?:\s*(?:[\"'}]|\w+\s*:)|[^}]*\Z)")
+
+
+def begins_object(text: str) -> bool:
+    """Whether a text begins as an object in JSON, Python or JavaScript does, which a set does not.
+
+    >>> begins_object('{"text": "Par'), begins_object("{1, 2}")
+    (True, False)
+    """
+    return _OBJECT.match(text) is not None
 
 
 def written(value: object) -> str | None:
@@ -164,16 +184,8 @@ class Calls:
         self, call_id: object, name: object, arguments: object, *, server: object = None
     ) -> None:
         server = server if isinstance(server, str) else None
-        given: JsonObject = {}
-        if arguments is not None and arguments != "":
-            try:
-                value = json.loads(text_of(arguments))
-            except ValueError:
-                value = arguments  # the model did not write JSON
-
-            given = value if isinstance(value, dict) else {"arguments": value}
-
-        self._calls.append((call_id, ToolCall(tool=str(name), server=server, input=given)))
+        call = ToolCall(tool=str(name), server=server, input=_arguments(arguments))
+        self._calls.append((call_id, call))
 
     def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
         if call_id is not None:
@@ -191,6 +203,43 @@ class Calls:
             calls.append(msgspec.structs.replace(call, result=result, error=error))
 
         return tuple(calls)
+
+
+def _arguments(given: object) -> JsonObject:
+    if given is None or given == "":
+        return {}
+    try:
+        value = json.loads(text_of(given))
+    except ValueError:
+        value = given  # the model did not write JSON
+
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def calls_in(reported: object) -> object:
+    """The tool calls in a list of mappings, by their usual names; anything else as it is."""
+    if not reported:
+        return ()
+    made = Calls()
+    times = []
+    for place, call in enumerate(items(reported)):
+        function = get(call, "function") or call  # OpenAI's calls have one
+        name = written(call) or name_in(function, "tool", "name", "tool_name")
+        if name is None:
+            return reported
+        given = (get(function, key) for key in ("input", "arguments", "args"))
+        arguments = next((value for value in given if value is not None), None)
+        made.called(place, name, arguments, server=get(call, "server"))
+        for key in ("result", "output", "error"):
+            if get(call, key) is not None:
+                made.returned(place, text_of(get(call, key)), failed=key == "error")
+
+        took = get(call, "milliseconds")
+        timed = isinstance(took, (int, float)) and 0 <= took <= MOST_COUNTED
+        times.append(took if timed else None)
+
+    calls = zip(made.joined(), times, strict=True)
+    return [msgspec.structs.replace(call, milliseconds=took) for call, took in calls] or reported
 
 
 def summed(counts: Sequence[object]) -> Usage | None:
@@ -256,3 +305,15 @@ def several(fields: Sequence[str]) -> AgentFault:
 def unfinished() -> AgentFault:
     """The model waits for a tool that nobody called."""
     return AgentFault("bad_reply", "the model asks for a tool: the run did not finish")
+
+
+def asks(message: object) -> bool:
+    """Whether a model's message asks for a tool: what it says beside is no answer yet."""
+    content = items(get(message, "content"))
+    return any(get(message, name) for name in _CALLS) or any(
+        get(block, "type") == "tool_use" or get(block, "tool_use") for block in content
+    )
+
+
+# of OpenAI, of its older models, of LangChain
+_CALLS = ("tool_calls", "function_call", "invalid_tool_calls")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.agents import AgentSetting
 from karat.agents._answers import framework_reply
 from karat.agents._prompt import prompt_and_history, trial_values
+from karat.agents._reading import begins_object
 from karat.agents._watchdog import Watchdog
 from karat.config.model import AsWords
 from karat.context import Workspace
@@ -107,10 +109,10 @@ class Command:
                 "empty_output", "the program ended well but printed nothing", retriable=True
             )
 
-        if output.startswith("{"):
+        if begins_object(output):
             try:
-                return framework_reply(msgspec.json.decode(output), self.unread)
-            except (msgspec.DecodeError, UnicodeEncodeError) as error:
+                return framework_reply(json.loads(output, strict=False), self.unread)
+            except (ValueError, RecursionError) as error:
                 raise AgentFault(
                     "bad_json",
                     f"standard output begins with '{{' but is not JSON: {error}",
@@ -171,7 +173,7 @@ class Command:
             )
 
         if code == 0:
-            return output.out.decode("utf-8", "replace")
+            return output.out.decode("utf-8-sig", "replace")
         how = f"ended with exit code {code}"
         if code is not None and code < 0:
             name: str | int = -code

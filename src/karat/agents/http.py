@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,13 +13,13 @@ import msgspec
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._answers import framework_reply
+from karat.agents._answers import framework_reply, reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
+from karat.agents._reading import begins_object
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter
-from karat.models.usage import unread_counts, usage_from
-from karat.records import Condition, History, JsonObject, Reply, Sample, ToolCall, Trial, Turn
+from karat.records import Condition, History, JsonObject, Reply, Sample, Trial, Turn
 from karat.templates import fill, fill_body, names
 from karat.waits import retry_after
 
@@ -38,6 +40,7 @@ _BODY = {
 _EXPRESSIONS = ("answer", "usage", "dollars", "tool_calls", "model")
 _SHOWN = 500  # characters of an answer that cannot be used
 _CONNECT_SECONDS = 20.0
+_EVENT = re.compile(r"(?:event:[^\n]*\n)?data: ?\{")  # the first of a stream
 
 
 class Http:
@@ -209,17 +212,19 @@ class Http:
         except httpx2.TimeoutException as error:
             message = f"the service gave nothing in time ({type(error).__name__}; timeout_seconds)"
             raise LimitReached("timeout", message) from error
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise InfrastructureFault(
                 "network", f"{type(error).__name__}: {error}", retriable=True
             ) from error
 
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream" and response.is_success:
+        text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
+        text = text.removeprefix("\ufeff")
+        streams = kind == "text/event-stream" or _EVENT.match(text)
+        if streams and response.is_success:
             message = f"the service streams its answer ({kind}); ask it for one that is whole"
             raise AgentFault("bad_reply", message)
 
-        text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         if response.status_code >= 400:
             why = self._redact(text)[:_SHOWN].strip() or response.reason_phrase
             message = f"HTTP {response.status_code}: {why}"
@@ -237,10 +242,10 @@ class Http:
 
     def _read(self, text: str) -> Reply:
         try:
-            response = json.loads(text)
-        except ValueError as error:
+            response = json.loads(text, strict=False)
+        except (ValueError, RecursionError) as error:
             # not plain text, but a truncated object
-            if any(self._find.values()) or text.lstrip().startswith("{"):
+            if any(self._find.values()) or begins_object(text.lstrip()):
                 message = f"the response is not JSON ({error}): {self._redact(text)[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
 
@@ -250,12 +255,13 @@ class Http:
             # a body such as 42, 1.50 or true is the answer as it is written
             response = text.strip()
 
-        values = {}
+        values: JsonObject = {}
         for name, find in self._find.items():
             if find is not None:
-                values[name] = find.search(response)
+                with suppress(ValueError):  # a function of JMESPath that got another type
+                    values[name] = find.search(response)
 
-        answer = values.get("answer")
+        answer = values.pop("answer", None)
         if self._find["answer"] is None:
             try:
                 reply = framework_reply(response, self.unread)
@@ -264,10 +270,6 @@ class Http:
                     raise
                 message = f"{fault.message}; say with `answer` where in the response the answer is"
                 raise AgentFault(fault.kind, message) from fault
-            if not reply.text.strip():
-                raise AgentFault(
-                    "empty_output", "the service answered with an empty text", retriable=True
-                )
         elif answer is None or answer == "":
             shown = self._redact(json.dumps(response, ensure_ascii=False))[:_SHOWN]
             message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
@@ -277,17 +279,17 @@ class Http:
         else:
             reply = Reply(text=json.dumps(answer, ensure_ascii=False))
 
-        dollars = values.get("dollars", self._options.dollars)
-        counted = values.get("usage")
-        self.unread.update(f"usage.{name}" for name in unread_counts(counted))
-        known = {
-            "usage": usage_from(counted),
-            "dollars": float(dollars) if isinstance(dollars, (int, float)) else None,
-            "tool_calls": _tool_calls(values.get("tool_calls")),
-            "model": values.get("model"),
-        }
+        if not reply.text.strip():
+            raise AgentFault(
+                "empty_output", "the service answered with an empty text", retriable=True
+            )
+
+        if self._find["dollars"] is None:
+            values["dollars"] = self._options.dollars
+        found = reply_from({"text": reply.text, **values}, self.unread)
+        known = {name: getattr(found, name) for name in values}
         return msgspec.structs.replace(
-            reply, **{key: value for key, value in known.items() if value is not None}
+            reply, **{name: value for name, value in known.items() if value not in (None, ())}
         )
 
 
@@ -311,39 +313,3 @@ def _compiled(expression: object) -> Any:
     import jmespath
 
     return jmespath.compile(expression)
-
-
-def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
-    if not isinstance(reported, list):
-        return None
-    calls = []
-    for call in reported:
-        if isinstance(call, Mapping):
-            given = call.get("input", call.get("arguments"))
-            server = call.get("server")
-            took = call.get("milliseconds")
-            if isinstance(given, Mapping):
-                arguments = dict(given)
-            elif given is None:
-                arguments = {}
-            else:
-                arguments = {"value": given}
-
-            calls.append(
-                ToolCall(
-                    tool=str(call.get("tool", call.get("name", ""))),
-                    server=server if isinstance(server, str) else None,
-                    input=arguments,
-                    result=_text(call.get("result", call.get("output"))),
-                    error=_text(call.get("error")),
-                    milliseconds=took if isinstance(took, (int, float)) else None,
-                )
-            )
-
-    return tuple(calls)
-
-
-def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)

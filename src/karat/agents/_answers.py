@@ -75,9 +75,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         raise AgentFault("bad_reply", f"the agent reported an error: {text}")
 
     beside = {key: value[key] for key in value if str(key).endswith(_BESIDE)}
-    found = (get(value, key) for key in USAGE_KEYS)
-    empty = (type(None), Mapping)
-    counted = next((one for one in found if not isinstance(one, empty) or one), beside)
+    counted = next(filter(None, (get(value, key) for key in USAGE_KEYS)), beside)
     usage = usage_from(counted)
     cost_keys = (key for key in COST_KEYS if get(value, key) is not None)
     cost_key = next(cost_keys, "dollars")

@@ -6,7 +6,7 @@ Agno, AutoGen, Haystack and Strands, and any other object with one text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.agents._reading import (
@@ -21,6 +21,7 @@ from karat.agents._reading import (
     are_blocks,
     are_messages,
     asks,
+    calls_in,
     dollars_of,
     get,
     items,
@@ -261,16 +262,10 @@ def _from_agno(result: Any) -> Reply:
     status = name_in(result, "status")
     if status in _AGNO_UNFINISHED:
         raise AgentFault("bad_reply", f"the run did not finish (status '{status}')")
-    calls = Calls()
-    for number, call in enumerate(items(get(result, "tools"))):
-        calls.called(number, get(call, "tool_name"), get(call, "tool_args"))
-        failed = get(call, "tool_call_error") is True
-        calls.returned(number, get(call, "result"), failed=failed)
-
     return Reply(
         text=written(result.content) or whole_text(result.content),
         reasoning=name_in(result, "reasoning_content"),
-        tool_calls=calls.joined(),
+        tool_calls=calls_in(get(result, "tools")),
         usage=summed([result.metrics]),
         dollars=dollars_of(get(result.metrics, "cost")),
         model=name_in(result, "model"),
@@ -414,20 +409,15 @@ def _from_fields(result: object) -> Reply | None:
     if get(result, "eval_count") is not None:  # Ollama's counts stand beside the text
         counted.append(result)
     costs = (dollars_of(get(result, name)) for name in COST_KEYS)
-    calls = Calls()
-    made: Iterable[object] = [*items(get(result, "tool_calls")), *items(get(result, "sources"))]
-    for number, call in enumerate(made):
-        outcome = get(call, "tool_output") or call
-        arguments = get(call, "tool_kwargs") or get(call, "raw_input")
+    made = list(items(get(result, "tool_calls")))
+    for call in items(get(result, "sources")):  # LlamaIndex's; another's may be documents
         if get(call, "tool_name") is not None:
-            calls.called(number, get(call, "tool_name"), arguments)
-            failed = get(outcome, "is_error") is True
-            calls.returned(number, get(outcome, "content"), failed=failed)
+            made.append(call)
 
     return Reply(
         text=_one(texts),
         reasoning=name_in(result, "reasoning"),
-        tool_calls=calls.joined(),
+        tool_calls=calls_in(made),
         usage=next(filter(None, (summed([count]) for count in counted)), None),
         dollars=next((cost for cost in costs if cost is not None), None),
         model=name_in(result, "model"),

@@ -216,8 +216,13 @@ def _arguments(given: object) -> JsonObject:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
-def calls_in(reported: object) -> object:
-    """The tool calls in a list of mappings, by their usual names; anything else as it is."""
+_ARGUMENTS = ("input", "arguments", "args", "tool_args", "tool_kwargs", "raw_input")
+
+
+def calls_in(reported: object) -> Any:
+    """The tool calls in a list of mappings or objects, by their usual names; anything else as it
+    is.
+    """
     if not reported:
         return ()
     made = Calls()
@@ -227,19 +232,23 @@ def calls_in(reported: object) -> object:
         name = written(call) or name_in(function, "tool", "name", "tool_name")
         if name is None:
             return reported
-        given = (get(function, key) for key in ("input", "arguments", "args"))
+        given = (get(function, key) for key in _ARGUMENTS)
         arguments = next((value for value in given if value is not None), None)
         made.called(place, name, arguments, server=get(call, "server"))
-        for key in ("result", "output", "error"):
-            if get(call, key) is not None:
-                made.returned(place, text_of(get(call, key)), failed=key == "error")
+        outcome = get(call, "tool_output") or call  # LlamaIndex's
+        failed = True in (get(outcome, "is_error"), get(call, "tool_call_error"))
+        for key in ("result", "output", "content", "error"):
+            if get(outcome, key) is not None:
+                made.returned(place, text_of(get(outcome, key)), failed=failed or key == "error")
 
         took = get(call, "milliseconds")
         timed = isinstance(took, (int, float)) and 0 <= took <= MOST_COUNTED
         times.append(took if timed else None)
 
     calls = zip(made.joined(), times, strict=True)
-    return [msgspec.structs.replace(call, milliseconds=took) for call, took in calls] or reported
+    return (
+        tuple(msgspec.structs.replace(call, milliseconds=took) for call, took in calls) or reported
+    )
 
 
 def summed(counts: Sequence[object]) -> Usage | None:

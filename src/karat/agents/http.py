@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -294,16 +293,7 @@ class Http:
 
 
 def _names(template: object) -> list[str]:
-    if isinstance(template, str):
-        return list(names(template))
-    inner = (
-        template.values()
-        if isinstance(template, Mapping)
-        else template
-        if isinstance(template, list)
-        else ()
-    )
-    return [name for part in inner for name in _names(part)]
+    return list(names(json.dumps(template, ensure_ascii=False, default=str)))
 
 
 def _compiled(expression: object) -> Any:

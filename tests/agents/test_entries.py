@@ -6,6 +6,7 @@ import asyncio
 import functools
 import operator
 import sys
+from collections import UserDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -528,13 +529,24 @@ def test_an_agent_that_leaves_by_sys_exit_is_named_as_that(tmp_path: Path, form:
     assert failure.example == "SystemExit: it called sys.exit(3) (agent.py, line 2, in agent)"
 
 
-def test_a_model_of_pydantic_stays_the_agent_that_it_is(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text('{"question": "Q?", "answer": "A"}\n', encoding="utf-8")
-    crew = Crew(tasks=["x"])
-    experiment = karat.Experiment(
-        dataset={"path": str(tmp_path / "q.jsonl")},
-        agent={"type": "python", "target": crew},
+def asked_by(target: object, folder: Path) -> karat.Experiment:
+    (folder / "q.jsonl").write_text('{"question": "Q?", "answer": "A"}\n', encoding="utf-8")
+    return karat.Experiment(
+        dataset={"path": str(folder / "q.jsonl")},
+        agent={"type": "python", "target": target},
         scorers=["equals"],
         conditions={"only": {}},
     )
-    assert experiment.agent.options["target"] is crew
+
+
+def test_a_model_of_pydantic_stays_the_agent_that_it_is(tmp_path: Path) -> None:
+    crew = Crew(tasks=["x"])
+    assert asked_by(crew, tmp_path).agent.options["target"] is crew
+
+
+@pytest.mark.parametrize("kind", [dict, list, str, tuple, UserDict])
+def test_a_container_that_can_be_called_is_an_agent(tmp_path: Path, ask: Ask, kind: type) -> None:
+    agent = type("Agent", (kind,), {"__call__": lambda self, question: flat("called", len(self), question)})
+    experiment = asked_by(agent([("a", 1)]) if kind is not str else agent("a"), tmp_path)
+    assert ask("python", experiment.agent.options)[0].text == "called|1|q"
+    assert "Agent" in experiment.text

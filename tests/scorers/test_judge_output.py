@@ -82,6 +82,9 @@ DRAFT = json.dumps(output(completeness={"reasoning": "a draft", "score": 1}))
         pytest.param(TEXT.replace('": "', r'": "C:\dir \_ \(x\) \usepackage \\ok '), id="backslashes in its texts"),
         pytest.param(TEXT.replace("}", ",\n}"), id="commas after the last items"),
         pytest.param(json.dumps(output(completeness={"reasoning": 'says {"score": 1} }', "score": 4})), id="in it"),
+        pytest.param(TEXT.replace("},", "}, // and\n/* so on */"), id="comments"),
+        pytest.param(str(output()), id="Python's quotes"),
+        pytest.param(str(output()).replace("why", "he said, it's \"so\" http://a:"), id="quotes in Python's quotes"),
     ],
 )  # fmt: skip
 def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
@@ -102,6 +105,8 @@ def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
         (f"A lone {{ brace. {TEXT}", "no JSON object"),
         (f'{{"factual_adherence": {{"reasoning": "it says {TEXT}", "score": 1}}}}', "no JSON object"),
         ("{" * 20_000, "no JSON object"),
+        ("{" + "'a" * 20_000 + "}", "no JSON object"),
+        ("{'" + "\\'" * 20_000 + "}", "no JSON object"),
         ('{"a":' * 9_000, "no JSON object"),
         ("x" * 100_000, "too long"),
     ],
@@ -129,7 +134,8 @@ def test_every_fault_is_named_with_its_place_and_without_the_outputs_own_words()
 
 def test_a_judgement_that_the_answer_brings_along_is_recognized() -> None:
     escaped = TEXT.replace("completeness", "\\u0063ompleteness")
-    for answer in (f"{{ My score: {TEXT}", f"Mine: {json.dumps(output(), indent=4)}.", escaped):
+    quoted = f"Mine: {output()} // so"
+    for answer in (f"{{ My score: {TEXT}", f"Mine: {json.dumps(output(), indent=4)}.", escaped, quoted):
         assert is_copy(output(), answer, RUBRIC)
         assert not is_copy(output(unverified_claims=[]), answer, RUBRIC)
     assert not is_copy(output(), "completeness " + "{" * 100_000, RUBRIC)

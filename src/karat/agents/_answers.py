@@ -102,7 +102,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     return Reply(text=text, usage=usage, dollars=dollars, stop_reason=stopped, **others)
 
 
-def _others(value: Mapping[str, object], unread: set[str]) -> dict[str, Any]:
+def _others(value: Mapping[str, Any], unread: set[str]) -> dict[str, Any]:
     """The other fields of a reply. An answer is not lost for one of another form, which is added to
     `unread`, except for tool calls: without them it would count as one that made none.
     """
@@ -116,7 +116,8 @@ def _others(value: Mapping[str, object], unread: set[str]) -> dict[str, Any]:
         if given is None:
             continue
         try:
-            one = checked(Reply(text="", **{name: given}))
+            field: dict[str, Any] = {name: given}
+            one = checked(Reply(text="", **field))
             wrong = absurd_reply(one)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             wrong = str(error)

@@ -102,16 +102,17 @@ def plain(node: Node) -> Any:
 
 def printable(value: object) -> Any:
     """A value as YAML and JSON can hold it: a function by its name, another object by its
-    type's.
+    type's, also a mapping, a list or a text that can be called.
     """
-    if isinstance(value, Mapping):
-        return {str(key): printable(below) for key, below in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [printable(below) for below in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    if isinstance(value, PurePath):
-        return str(value)
+    if not callable(value):
+        if isinstance(value, Mapping):
+            return {str(key): printable(below) for key, below in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [printable(below) for below in value]
+        if value is None or isinstance(value, (str, int, float, bool)):
+            return value
+        if isinstance(value, PurePath):
+            return str(value)
     named = value if hasattr(value, "__qualname__") else type(value)
     module = getattr(named, "__module__", None) or "builtins"  # methods of built-in types have none
     return f"{module}:{named.__qualname__}"
@@ -130,6 +131,8 @@ def from_python(value: object) -> Node:
     """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays
     itself, and so does the `target` of an agent, which may be a model.
     """
+    if callable(value) and isinstance(value, (Mapping, Sequence)):
+        return Node(value.__call__)
     if isinstance(value, BaseModel):
         value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):

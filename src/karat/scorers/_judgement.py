@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -88,26 +89,7 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
         text = spoken(text)
     names = {metric.name for metric in rubric.metrics}
     candidates: list[JsonObject] = []
-    # Every outermost `{…}` that is JSON. Text inside braces that are not JSON is ignored, and so is
-    # text after a brace that is never closed: it may be a quoted piece of the answer.
-    end = 0
-    while (start := text.find("{", end)) >= 0:
-        end = _closing(text, start)
-        if not end:
-            break
-        # models write LaTeX and paths into their texts, and commas after the last item
-        written = text[start:end]
-        for form in (written, _ODD_COMMA.sub("", _ODD_ESCAPE.sub(r"\\\g<0>", written))):
-            try:
-                value = json.loads(
-                    form, object_pairs_hook=_once, parse_constant=_refused, strict=False
-                )
-                break
-            except (ValueError, RecursionError):
-                value = None
-
-        if value is None:
-            continue
+    for value in _objects(text):
         if names & set(value) and value not in candidates:
             candidates.append(value)
 
@@ -125,8 +107,41 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     return candidates[0]
 
 
+def _objects(text: str) -> Iterator[JsonObject]:
+    """Every outermost `{…}` that is JSON. Text inside braces that are not JSON is ignored, and so
+    is text after a brace that is never closed: it may be a quoted piece of the answer.
+    """
+    end = 0
+    while (start := text.find("{", end)) >= 0:
+        end = _closing(text, start)
+        if not end:
+            break
+        # models write LaTeX and paths into their texts, commas after the last item, comments, and
+        # Python's quotes
+        written = text[start:end]
+        mended = _ODD_COMMA.sub("", _ODD_TOKEN.sub(_token, _ODD_ESCAPE.sub(r"\\\g<0>", written)))
+        for form in (written, mended):
+            with suppress(ValueError, RecursionError):
+                yield json.loads(
+                    form, object_pairs_hook=_once, parse_constant=_refused, strict=False
+                )
+                break
+
+
 _ODD_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?![\"\\/bfnrt]|u[0-9a-fA-F]{4})")
+_ODD_TOKEN = re.compile(
+    r"""("(?:[^"\\]|\\.)*+"?)|//[^\n]*|/\*.{0,2000}?\*/"""
+    r"""|'((?:[^'\\]|\\.|'(?!\s{0,80}[:,}\]]))*+)'?""",
+    re.DOTALL,
+)
 _ODD_COMMA = re.compile(r",(?=\s{0,80}[}\]])")
+
+
+def _token(odd: re.Match[str]) -> str:
+    """A text in single quotes as JSON has it; nothing for a comment."""
+    if odd[2] is None:
+        return odd[1] or ""
+    return json.dumps(odd[2].replace("\\\\'", "'"))
 
 
 def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
@@ -139,7 +154,7 @@ def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
     start = text.find("{")
     for _ in range(_MOST_STARTS):
         if start < 0:
-            return False
+            break
         try:
             if decoder.raw_decode(text, start)[0] == values:
                 return True
@@ -148,7 +163,7 @@ def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
 
         start = text.find("{", start + 1)
 
-    return False
+    return any(found == values for found in _objects(text[:_MOST_CHARACTERS]))
 
 
 def _closing(text: str, start: int) -> int:

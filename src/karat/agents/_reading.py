@@ -181,10 +181,21 @@ class Calls:
         self._results: dict[object, tuple[str, bool]] = {}
 
     def called(
-        self, call_id: object, name: object, arguments: object, *, server: object = None
+        self,
+        call_id: object,
+        name: object,
+        arguments: object,
+        *,
+        server: object = None,
+        took: Any = None,
     ) -> None:
-        server = server if isinstance(server, str) else None
-        call = ToolCall(tool=str(name), server=server, input=_arguments(arguments))
+        timed = isinstance(took, (int, float)) and 0 <= took <= MOST_COUNTED
+        call = ToolCall(
+            tool=str(name),
+            server=server if isinstance(server, str) else None,
+            input=_arguments(arguments),
+            milliseconds=took if timed else None,
+        )
         self._calls.append((call_id, call))
 
     def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
@@ -226,7 +237,6 @@ def calls_in(reported: object) -> Any:
     if not reported:
         return ()
     made = Calls()
-    times = []
     for place, call in enumerate(items(reported)):
         function = get(call, "function") or call  # OpenAI's calls have one
         name = written(call) or name_in(function, "tool", "name", "tool_name")
@@ -234,21 +244,15 @@ def calls_in(reported: object) -> Any:
             return reported
         given = (get(function, key) for key in _ARGUMENTS)
         arguments = next((value for value in given if value is not None), None)
-        made.called(place, name, arguments, server=get(call, "server"))
+        took = get(call, "milliseconds")
+        made.called(place, name, arguments, server=get(call, "server"), took=took)
         outcome = get(call, "tool_output") or call  # LlamaIndex's
         failed = True in (get(outcome, "is_error"), get(call, "tool_call_error"))
         for key in ("result", "output", "content", "error"):
             if get(outcome, key) is not None:
                 made.returned(place, text_of(get(outcome, key)), failed=failed or key == "error")
 
-        took = get(call, "milliseconds")
-        timed = isinstance(took, (int, float)) and 0 <= took <= MOST_COUNTED
-        times.append(took if timed else None)
-
-    calls = zip(made.joined(), times, strict=True)
-    return (
-        tuple(msgspec.structs.replace(call, milliseconds=took) for call, took in calls) or reported
-    )
+    return made.joined() or reported
 
 
 def summed(counts: Sequence[object]) -> Usage | None:

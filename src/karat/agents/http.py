@@ -175,13 +175,9 @@ class Http:
         options = self._options
         if self._client is None:
             self._client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=None))
+        content, headers = None, options.headers
         if self._body is not None:
             body = fill_body(self._body, values, place="agent.body")
-        else:
-            body = None
-
-        content, headers = None, options.headers
-        if body is not None:
             content = json.dumps(body).encode()
             headers = {"content-type": "application/json", **headers}
 

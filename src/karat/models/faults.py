@@ -136,14 +136,9 @@ _FILTERED = re.compile("content.?(filter|policy)|moderation|inspection|sensitive
 def _retry_delay(reported: Mapping[str, Any]) -> float | None:
     """The wait that Google's errors ask for, in seconds."""
     details = reported.get("details")
-    if not isinstance(details, list):
-        return None
-    for detail in details:
-        if not isinstance(detail, Mapping):
-            continue
-        delay = detail.get("retryDelay")
-        if isinstance(delay, str):
-            return retry_after({"retry-after": delay})
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, Mapping) and isinstance(detail.get("retryDelay"), str):
+            return retry_after({"retry-after": detail["retryDelay"]})
 
     return None
 

@@ -151,22 +151,23 @@ def total(first: Usage | None, second: Usage | None) -> Usage | None:
     """
     if first is None or second is None:
         return first or second
-    counts = zip(msgspec.structs.astuple(first), msgspec.structs.astuple(second), strict=True)
-    return Usage(
-        **dict(
-            zip(
-                Usage.__struct_fields__,
-                [b if a is None else a + (b or 0) for a, b in counts],
-                strict=True,
-            )
-        )
-    )
+    counts = msgspec.structs.asdict(first)
+    for name, more in msgspec.structs.asdict(second).items():
+        if counts[name] is None:
+            counts[name] = more
+        else:
+            counts[name] += more or 0
+
+    return Usage(**counts)
 
 
 def less(whole: Usage, part: Usage | None) -> Usage:
     """The rest of the whole; never below 0, and None if the whole is not known."""
     if part is None:
         return whole
-    counts = zip(msgspec.structs.astuple(whole), msgspec.structs.astuple(part), strict=True)
-    rest = [None if a is None else max(0, a - (b or 0)) for a, b in counts]
-    return Usage(**dict(zip(Usage.__struct_fields__, rest, strict=True)))
+    rest = msgspec.structs.asdict(whole)
+    for name, less_by in msgspec.structs.asdict(part).items():
+        if rest[name] is not None:
+            rest[name] = max(0, rest[name] - (less_by or 0))
+
+    return Usage(**rest)

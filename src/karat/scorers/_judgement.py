@@ -271,13 +271,14 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
 def _wanted(description: str, values: Mapping[str, object], key: str) -> str:
     if key not in values:
         return f"is missing: must be {description}"
-    kinds = (
-        (bool, "true or false"),
-        ((int, float), "another number"),
-        (str, "a text"),
-        (list, "a list"),
-    )
-    got = next((words for kind, words in kinds if isinstance(values[key], kind)), None)
-    return (
-        f"must be {description}, got {got or ('nothing' if values[key] is None else 'an object')}"
-    )
+    return f"must be {description}, got {_KINDS.get(type(values[key]), 'an object')}"
+
+
+_KINDS = {
+    bool: "true or false",
+    int: "another number",
+    float: "another number",
+    str: "a text",
+    list: "a list",
+    type(None): "nothing",
+}

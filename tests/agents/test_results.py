@@ -427,6 +427,8 @@ USE = {"toolUse": {"name": "find"}}
         (response(written("I look."), {"type": "local_shell_call", "id": "5"}), "bad_reply", "asks for a tool"),
         ({"message": {"role": "assistant", "content": ""}, "done_reason": "length"}, "max_tokens", "ran out of tokens"),
         ({"text": "", "finish_reason": "content_filter"}, "content_filter", "filter"),
+        ({"text": "", "finishReason": "content-filter"}, "content_filter", "filter"),
+        ({"text": "", "finishReason": "tool-calls"}, "bad_reply", "asks for a tool"),
         ([{"text": "a passage"}, {"text": "another"}], "bad_reply", "returned a list"),
         ([SimpleNamespace(text="a passage", score=0.5)], "bad_reply", "returned a list"),
         ({"result": [{"type": "text", "text": "a passage", "score": 0.5}]}, "bad_reply", "no 'text' (keys: result)"),

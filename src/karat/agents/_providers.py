@@ -73,7 +73,7 @@ def provider_reply(result: object) -> Reply | None:
 
         stopped = name_in(candidates[0], "finish_reason")
         if not said.answer:
-            raise empty_answer("content_filter" if stopped in _GOOGLE_FILTERS else stopped)
+            raise empty_answer(stopped)
         return Reply(
             text=said.answer,
             reasoning=said.reasoning,
@@ -205,9 +205,6 @@ def _from_anthropic(result: object, content: Sequence[object]) -> Reply:
         model=name_in(result, "model"),
         stop_reason=stopped,
     )
-
-
-_GOOGLE_FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 
 
 class _Said:

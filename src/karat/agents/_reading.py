@@ -295,15 +295,25 @@ def empty_answer(stop_reason: str | None) -> TrialFault:
             "max_tokens", "the model ran out of tokens before it answered (max_tokens)"
         )
 
-    if stop_reason == "error":
+    reason = (stop_reason or "").rpartition(".")[2].lower().replace("-", "_")
+    if reason == "error":
         message = "the provider broke off its response with an error"
         return InfrastructureFault("server_error", message, retriable=True)
-    if stop_reason in ("content_filter", "refusal"):
+    if reason in ("tool_use", "tool_call", "tool_calls"):
+        return unfinished()
+    if reason in _FILTERED:
         return AgentFault(
             "content_filter", "the provider's filter stopped the answer, or the model refused"
         )
 
     return AgentFault("empty_answer", "the model ended its turn without an answer", retriable=True)
+
+
+# by OpenAI, Anthropic, Bedrock and Google
+_FILTERED = {
+    *("content_filter", "refusal", "content_filtered", "guardrail_intervened"),
+    *("safety", "recitation", "blocklist", "prohibited_content", "spii"),
+}
 
 
 def several(fields: Sequence[str]) -> AgentFault:

@@ -307,6 +307,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _CUT = (
     "length",
+    "limit",
     "max_tokens",
     "model_length",
     "max_output_tokens",

@@ -210,6 +210,11 @@ def test_a_python_agent_may_return_a_text_subclass_or_a_provider_s_usage(ask: As
         ({"text": "a", "cost": {"total_cost": 0.5}, "tool_calls": None}, Reply(text="a", dollars=0.5)),
         ({"output": [{"type": "text", "text": "a"}], "input_tokens": 7}, Reply(text="a", usage=Usage(input_tokens=7))),
         (UserDict(content=[{"type": "text", "text": "a"}], isError=False), Reply(text="a")),
+        (
+            {"content": "a", "stop_type": "limit", "tokens_evaluated": 7, "tokens_predicted": 2},  # llama.cpp
+            Reply(text="a", stop_reason="limit", usage=Usage(input_tokens=7, output_tokens=2)),
+        ),
+        ({"output_text": "a"}, Reply(text="a")),
         ({"content": "a"}, Reply(text="a")),
         ({"text": None, "result": "a"}, Reply(text="a")),
         (np.int64(5), Reply(text="5")),

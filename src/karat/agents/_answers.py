@@ -133,7 +133,8 @@ def _others(value: Mapping[str, Any], unread: set[str]) -> dict[str, Any]:
 
 
 _TEXT_KEYS = (*TEXT_KEYS, *OTHER_TEXT_KEYS)
-_BESIDE = ("_tokens", "Tokens", "eval_count")  # counts beside the text, such as Ollama's
+# counts beside the text, such as Ollama's and llama.cpp's
+_BESIDE = ("_tokens", "Tokens", "eval_count", "tokens_evaluated", "tokens_predicted")
 
 
 def _without_text(value: Mapping[str, object]) -> str:

@@ -30,10 +30,13 @@ from karat.records import (
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 # of a mapping that is a reply
-OTHER_TEXT_KEYS = ("content", "result", "reply", "completion", "generated_text", "raw")
+OTHER_TEXT_KEYS = (
+    *("content", "result", "reply", "completion", "generated_text", "raw"),
+    *("output_text", "final_output", "generation"),
+)
 USAGE_KEYS = ("usage", "token_usage", "usage_metadata")
 COST_KEYS = ("dollars", "cost", "cost_usd", "costUSD", "total_cost_usd", "total_cost")
-STOP_KEYS = ("stop_reason", "finish_reason", "done_reason")
+STOP_KEYS = ("stop_reason", "finish_reason", "done_reason", "stop_type", "completion_reason")
 
 MODEL = "model"
 TOOL = "tool"

@@ -22,6 +22,7 @@ _COUNTS = {
         "prompt_token_count",
         "input_token_count",
         "prompt_eval_count",
+        "tokens_evaluated",
         "input",
     ),
     "output_tokens": (
@@ -31,6 +32,7 @@ _COUNTS = {
         "response_token_count",
         "output_token_count",
         "eval_count",
+        "tokens_predicted",
         "output",
     ),
     "cache_read_tokens": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from karat.errors import BadOption
@@ -67,6 +69,9 @@ class ModelName(msgspec.Struct, frozen=True):
         return self.vendor, self.name
 
 
+_PARTS = re.compile(r"((?:gateway/)?+[^:/]+)[:/](.*)", re.DOTALL)
+
+
 def parse_model(text: str, *, place: str = "model") -> ModelName:
     """Provider and name of a model. Raises BadOption, naming `place`, if one of them is missing.
 
@@ -75,21 +80,8 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     >>> str(parse_model("ollama/llama3:8b"))
     'ollama:llama3:8b'
     """
-    if text.startswith("gateway/"):
-        start = len("gateway/")
-    else:
-        start = 0
-
-    ends = []
-    for at in (text.find(":", start), text.find("/", start)):
-        if at > start:
-            ends.append(at)
-
-    if ends:
-        provider, name = (text[: min(ends)], text[min(ends) + 1 :])
-    else:
-        provider, name = ("", text)
-
+    parts = _PARTS.fullmatch(text)
+    provider, name = parts.groups() if parts else ("", text)
     provider = provider.strip()
     name = name.strip()
     if provider == "bedrock":

@@ -93,9 +93,7 @@ def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Pri
         return None
     for given, value in prices.items():
         other = _named(given)
-        if given == named.name or (
-            other and (other.vendor, other.name) == (named.vendor, named.name)
-        ):
+        if given == named.name or (other and other.limited_as == named.limited_as):
             return value
 
     return None

@@ -130,7 +130,7 @@ def _objects(text: str) -> Iterator[JsonObject]:
 
 _ODD_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?![\"\\/bfnrt]|u[0-9a-fA-F]{4})")
 _ODD_TOKEN = re.compile(
-    r"""("(?:[^"\\]|\\.)*+"?)|//[^\n]*|/\*.{0,2000}?\*/"""
+    r"""("(?:[^"\\]|\\.)*+"?)|(?://|#)[^\n]*|/\*.{0,2000}?\*/"""
     r"""|'((?:[^'\\]|\\.|'(?!\s{0,80}[:,}\]]))*+)'?""",
     re.DOTALL,
 )
@@ -261,11 +261,10 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
         usable = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
         return usable, [text.strip() for text in texts if text.strip()] if usable else []
 
-    if field.type == "bool":
-        return isinstance(value, bool), value
-    if field.type == "number":
-        return isinstance(value, (int, float)) and not isinstance(value, bool), value
-    return isinstance(value, str), value
+    return type(value) in _PLAIN[field.type], value
+
+
+_PLAIN = {"bool": (bool,), "number": (int, float), "text": (str,)}
 
 
 def _wanted(description: str, values: Mapping[str, object], key: str) -> str:

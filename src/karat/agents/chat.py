@@ -208,10 +208,7 @@ class _ChatSession:
 
             progress.responses.append(response)
             self._messages.append(response)
-            wanted = []
-            for part in response.parts:
-                if isinstance(part, ToolCallPart):
-                    wanted.append(part)
+            wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
 
             if not wanted:
                 reply = progress.reply(meter)
@@ -319,13 +316,13 @@ class _Progress:
             texts = [last.text]
 
         thoughts = [response.thinking for response in self.responses]
-        said = "\n\n".join(text for text in texts if text)
+        said = "\n\n".join(filter(None, texts))
         stopped = stop_reason(last)
         said, thought = without_thoughts(said, cut=was_cut(stopped))
         thoughts.append(thought)
         return Reply(
             text=said,
-            reasoning="\n\n".join(thought for thought in thoughts if thought) or None,
+            reasoning="\n\n".join(filter(None, thoughts)) or None,
             tool_calls=tuple(call for call in self.calls if call is not None),
             usage=meter.usage,
             dollars=meter.dollars,

@@ -125,14 +125,12 @@ class Command:
         done = asyncio.Event()
         command = self._command
         if workspace is not None:
-            named = []
-            for part in command[:2]:
+            command = list(command)
+            for place, part in enumerate(command[:2]):
                 if (self._folder / part).is_file():
-                    named.append(str(self._folder / part))
-                else:
-                    named.append(part)
+                    command[place] = str(self._folder / part)
 
-            command = workspace.command([*named, *command[2:]])
+            command = workspace.command(command)
 
         try:
             transport, output = await asyncio.get_running_loop().subprocess_exec(

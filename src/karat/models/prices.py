@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import msgspec
 
@@ -73,9 +74,10 @@ def price(
             cache_write_tokens=usage.cache_write_tokens,
         )
         try:
-            if base_url is not None:
-                return float(calc_price(counted, named.name, provider_api_url=base_url).total_price)
-            return float(calc_price(counted, named.name, provider_id=named.vendor).total_price)
+            where: Any = {"provider_api_url": base_url}
+            if base_url is None:
+                where = {"provider_id": named.vendor}
+            return float(calc_price(counted, named.name, **where).total_price)
         except (LookupError, ValueError):
             return None
 

@@ -8,6 +8,7 @@ not). A Usage includes both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from numbers import Real
@@ -134,12 +135,8 @@ def usage_from(reported: object) -> Usage | None:
     found = counts_of(reported)
     counts: dict[str, int | None] = {}
     for field, names in _COUNTS.items():
-        counts[field] = None
-        for name in names:
-            count = whole(found.get(name))
-            if count is not None:
-                counts[field] = count
-                break
+        known = (whole(found.get(name)) for name in names)
+        counts[field] = next((count for count in known if count is not None), None)
 
     if (
         counts["input_tokens"] is None
@@ -159,8 +156,8 @@ def usage_from(reported: object) -> Usage | None:
     # xAI leaves the reasoning out of the output, not of the total; Gemini's chat completions do not
     # even name it, and bill it as output
     if "prompt_tokens" in found and "completion_tokens" in found:
-        known = _sum(counts["input_tokens"], counts["output_tokens"])
-        rest = (whole(found.get("total_tokens")) or 0) - (known or 0)
+        both = _sum(counts["input_tokens"], counts["output_tokens"])
+        rest = (whole(found.get("total_tokens")) or 0) - (both or 0)
         cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
         reasoning = counts["reasoning_tokens"]
         if rest > 0 and rest == cached != reasoning:  # gateways to Anthropic leave out cached input
@@ -227,14 +224,7 @@ def whole(value: object) -> int | None:
 def _items(reported: object) -> Iterator[tuple[str, Any]]:
     if isinstance(reported, Mapping):
         for key, value in reported.items():
-            name = ""
-            for letter in str(key):
-                if letter.isupper():
-                    name += f"_{letter.lower()}"
-                else:
-                    name += letter
-
-            yield name, value
+            yield re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", str(key)), value
 
         return
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -151,17 +152,10 @@ def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
     if not any(metric.name in text or "\\u" in text for metric in rubric.metrics):
         return False
     decoder = json.JSONDecoder()
-    start = text.find("{")
-    for _ in range(_MOST_STARTS):
-        if start < 0:
-            break
-        try:
-            if decoder.raw_decode(text, start)[0] == values:
+    for brace in islice(re.finditer("{", text), _MOST_STARTS):
+        with suppress(ValueError, RecursionError):
+            if decoder.raw_decode(text, brace.start())[0] == values:
                 return True
-        except (ValueError, RecursionError):
-            pass
-
-        start = text.find("{", start + 1)
 
     return any(found == values for found in _objects(text[:_MOST_CHARACTERS]))
 

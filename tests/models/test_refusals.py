@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from karat.errors import AgentFault, InfrastructureFault, TrialFault
+from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
 from karat.models import close_model, open_model, stop_reason
 from karat.models.faults import fault_of
 from karat.models.metering import usage_of
@@ -124,6 +124,10 @@ def fault(status: int, body: object, *, location: str = "", model: str = "openai
         pytest.param(
             200, {"user": "u", "error": {"message": "It broke"}}, "server_error", InfrastructureFault,
             "HTTP 502: It broke", id="an error that states no status",
+        ),
+        pytest.param(
+            400, {"error": {"message": "the request exceeds the available context size", "code": 400}},
+            "context_window", LimitReached, "HTTP 400: the request exceeds", id="a conversation that is too long",
         ),
         pytest.param(
             400, {"error": {"message": "The response was filtered.", "code": "content_filter"}}, "content_filter",

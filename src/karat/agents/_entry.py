@@ -56,16 +56,11 @@ def asks_by_name(agent: object) -> bool:
 def methods_of(target: object) -> str:
     """For a message: which of an object's own methods a target may name instead."""
     kind = type(target)
-    names = []
-    if kind.__module__ != "builtins":
-        for name in vars(kind):
-            if not name.startswith("_") and callable(getattr(kind, name)):
-                names.append(f"`{name}`")
-
-    if not names:
+    if kind.__module__ == "builtins":
         return ""
-    some = ", ".join(names[:_NAMED])
-    return f"; or name one of its methods, e.g. module:object.method ({some})"
+    own = (name for name in vars(kind) if not name.startswith("_"))
+    some = ", ".join([f"`{name}`" for name in own if callable(getattr(kind, name))][:_NAMED])
+    return some and f"; or name one of its methods, e.g. module:object.method ({some})"
 
 
 def entry_of(target: Any) -> Entry:
@@ -106,8 +101,7 @@ def waits(function: Callable[..., object]) -> bool:
     call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
         return True
-    signature = _signature(function)
-    returned = signature.return_annotation if signature is not None else None
+    returned = getattr(_signature(function), "return_annotation", None)
     return inspect.isclass(returned) and hasattr(returned, "__await__")  # LlamaIndex's handlers
 
 

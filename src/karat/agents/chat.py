@@ -310,11 +310,7 @@ class _Progress:
     def reply(self, meter: Meter, *, whole: bool = False) -> Reply:
         """The last response, with all calls and costs; `whole`: with the text of every response."""
         last = self.responses[-1]
-        if whole:
-            texts = [response.text for response in self.responses]
-        else:
-            texts = [last.text]
-
+        texts = [response.text for response in (self.responses if whole else [last])]
         thoughts = [response.thinking for response in self.responses]
         said = "\n\n".join(filter(None, texts))
         stopped = stop_reason(last)
@@ -323,7 +319,7 @@ class _Progress:
         return Reply(
             text=said,
             reasoning="\n\n".join(filter(None, thoughts)) or None,
-            tool_calls=tuple(call for call in self.calls if call is not None),
+            tool_calls=tuple(filter(None, self.calls)),
             usage=meter.usage,
             dollars=meter.dollars,
             milliseconds=round((monotonic() - self._started - meter.waited) * 1000, 3),

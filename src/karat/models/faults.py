@@ -124,11 +124,18 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
         case raised.OutputTokenLimitExceeded() | raised.IncompleteToolCall():
             return LimitReached("max_tokens", words)
         case raised.ModelHTTPError():
+            if error.status_code in (400, 413, 422) and _TOO_LONG.search(words):
+                return LimitReached("context_window", words)
             return from_status(error.status_code, words, wait=wait)
 
     return _without_status(error, words)
 
 
+# Of llama.cpp, Ollama, vLLM and Anthropic, also behind OpenAI's protocol
+_TOO_LONG = re.compile(
+    "exceed.{0,80}context|context.{0,80}exceed|maximum context|(prompt|input) is too long",
+    re.IGNORECASE,
+)
 # Of Azure, OpenAI, Alibaba, Volcengine and others
 _FILTERED = re.compile("content.?(filter|policy)|moderation|inspection|sensitive", re.IGNORECASE)
 
@@ -168,11 +175,7 @@ def error_in(body: object) -> Mapping[str, Any] | None:
         return None
     for key in ("error", "errors", "detail", "base_resp"):
         given = body.get(key)
-        if isinstance(given, list):
-            inner = next(iter(given), None)
-        else:
-            inner = given
-
+        inner = next(iter(given), None) if isinstance(given, list) else given
         if isinstance(inner, str) and inner.strip():
             return {**body, "message": inner}
         if isinstance(inner, Mapping) and inner:

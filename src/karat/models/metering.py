@@ -56,14 +56,11 @@ class Meter(msgspec.Struct):
         clock = asyncio.get_running_loop().time
         if not self.waits:
             self.waiting_since = clock()
-            if self.timeout is not None:
+            if self.timeout is not None and not self.timeout.expired():
                 when = self.timeout.when()
-            else:
-                when = None
-
-            if self.timeout is not None and when is not None and not self.timeout.expired():
-                self.remaining = when - clock()
-                self.timeout.reschedule(None)
+                if when is not None:
+                    self.remaining = when - clock()
+                    self.timeout.reschedule(None)
 
         self.waits += 1
         try:

@@ -127,7 +127,7 @@ def fault(status: int, body: object, *, location: str = "", model: str = "openai
         ),
         pytest.param(
             400, {"error": {"message": "the request exceeds the available context size", "code": 400}},
-            "context_window", LimitReached, "HTTP 400: the request exceeds", id="a conversation that is too long",
+            "context_window", LimitReached, "HTTP 400: the request exceeds the available context size", id="too long",
         ),
         pytest.param(
             400, {"error": {"message": "The response was filtered.", "code": "content_filter"}}, "content_filter",

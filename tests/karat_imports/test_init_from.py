@@ -131,6 +131,84 @@ def test_tests_come_from_files_and_scenarios(tmp_path: Path) -> None:
     assert setup.left_out == ("assertion: fn: a program (test 2)",)
 
 
+def test_a_whole_configuration_is_taken(tmp_path: Path) -> None:
+    config = {
+        "prompts": {"{{system}}": "plain", "file://p.jsonl": "", "file://more.csv": "listed"},
+        "providers": ["file://providers.yaml"],
+        "defaultTest": "file://default.yaml",
+        "assertionTemplates": {
+            "short": {"type": "javascript", "value": "output.length < 9", "weight": 3},
+            "polite": {"type": "not-contains", "value": "{{a}}!"},
+        },
+        "tests": [
+            {
+                "vars": ["vars.yaml"],
+                "assert": [
+                    {"$ref": "#/assertionTemplates/short", "weight": 2},
+                    {"type": "assert-set", "assert": [
+                        {"type": "contains-any", "value": ["{{a}}", "b"]}, {"$ref": "#/assertionTemplates/polite"}]},
+                    {"type": "similar", "value": "like {{a}}", "provider": "openai:grader"},
+                    7,
+                ],
+            },
+            {"path": "t.csv"},
+            {"vars": {"system": "{{ x.y }}", "x": {"y": [1]}}, "options": {"disableDefaultAsserts": True}},
+        ],
+    }  # fmt: skip
+    providers = """
+    - id: anthropic:claude-code
+      label: with tools
+      config: &shared {max_turns: 3, working_dir: w, mcp: {servers: [{command: npx, args: [a, 1]}, {url: "$URL"}]}}
+    - {id: anthropic:claude-agent-sdk, label: small, config: {<<: *shared, model: haiku, mcp: {enabled: false}}}
+    """
+    (tmp_path / "w").mkdir()
+    setup = read(
+        tmp_path, config, providers_dot_yaml=providers, p_dot_jsonl='{"prompt": "Say {{a | dump}}"}\n',
+        more_dot_csv="text\nAsk {{a|trim}} {{b}}\n", vars_dot_yaml="a: [1, ' x ']\nb: file://b.json",
+        b_dot_json='{"c": "d"}', default_dot_yaml="metadata: {k: v}\nassert: [{type: equals, value: E}]",
+        t_dot_csv="a,__prefix,__suffix,__description,__threshold,__metadata:m[]\nz,p-,-s,about {{a}},,M\n",
+    )  # fmt: skip
+    servers = {"server-1": {"command": "npx", "args": ["a", "1"]}, "server-2": {"url": "${URL}"}}
+    assert {name: setup.experiment[name] for name in ("agent", "mcp_servers", "judge", "execution")} == {
+        "agent": {"type": "claude", "model": "sonnet", "max_turns": 3},
+        "mcp_servers": servers,
+        "judge": {"type": "criteria", "model": "openai:grader"},
+        "execution": {"num_repetitions": 1},
+    }
+    conditions = setup.experiment["conditions"]
+    assert conditions["plain-with-tools"] == {
+        "system_prompt": "[system]", "mcp_servers": [*servers], "workspace": "../w"}  # fmt: skip
+    assert conditions["listed-small"] == {
+        "system_prompt": "Ask [a] [b]", "workspace": "../w", "agent": {"model": "haiku"}}  # fmt: skip
+    assert len(conditions) == 6
+    assert [row["question"] for row in setup.rows] == [
+        'a: 1\nb: {"c": "d"}', 'a:  x \nb: {"c": "d"}', "p-z-s", "{{ x.y }}"]  # fmt: skip
+    assert [(row.get("description"), row.get("k"), row.get("m")) for row in setup.rows] == [
+        (None, "v", None), (None, "v", None), ("about z", "v", "M"), (None, "v", None)]  # fmt: skip
+    assert [row.get("criteria") for row in setup.rows[::2]] == [
+        [
+            {"type": "equals", "text": "E"},
+            {"type": "regex", "text": "(?s)\\A.{0,8}\\Z", "weight": 2.0},
+            {"type": "contains-any", "text": "1\nb", "weight": 0.5},
+            {"type": "not-contains", "text": "1!", "weight": 0.5},
+            "The answer means the same as: like 1",
+        ],
+        [{"type": "equals", "text": "E"}],
+    ]
+    assert [row.get("answer") for row in setup.rows] == ["E", "E", "E", None]
+    assert "criteria" not in setup.rows[3]
+    assert setup.taken == (
+        "`javascript` that only compares is taken as a rule",
+        "`similar` is judged by a model: karat has no embeddings",
+        """prompts differ in more than their system messages: each is the system prompt of its condition, and the \
+variables of a test are the question""",
+        "3 prompts × 2 providers = 6 conditions",
+        "11 criteria of the answers",
+        "4 questions",
+    )
+    assert setup.left_out == ()
+
+
 @pytest.mark.parametrize(
     ("provider", "agent"),
     [
@@ -164,15 +242,37 @@ def test_tests_come_from_files_and_scenarios(tmp_path: Path) -> None:
         ("file://p.py:ask", {"type": "python", "target": "provider_file_p_py_ask:answer"}),
         ("exec: python p.py", {"type": "python", "target": "provider_exec:answer"}),
         ("anthropic:claude-agent-sdk", {"type": "claude", "model": "sonnet"}),
+        ("google:claude-x", {"type": "chat", "model": "google-cloud:claude-x"}),
+        (
+            {"id": "mistral", "config": {"model": "m", "temperature": 2, "top_p": 0, "seed": 0, "apiKeyEnvar": "K"}},
+            {"type": "chat", "model": "mistral:m", "temperature": 2, "top_p": 0, "seed": 0, "api_key_env": "K"},
+        ),
+        ("http://localhost/{{env.PLACE}}", {"type": "http", "url": "http://localhost/${PLACE}", "method": "GET"}),
+        (
+            {"id": "http", "config": {
+                "url": "http://localhost/", "method": "put", "body": [{"q": "{{ query }}"}, "$NAME", None],
+                "queryParams": {"text": "{{prompt}}", "n": 1}, "responseParser": "data?.text"}},
+            {"type": "http", "url": "http://localhost/", "method": "PUT",
+             "body": [{"q": "{{ question }}"}, "${NAME}", None],
+             "query": {"text": "{{ question }}", "n": "1"}, "answer": "text"},
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_provider_is_an_agent(tmp_path: Path, provider: Any, agent: Any) -> None:
     setup = read(tmp_path, {"prompts": ["{{q}}"], "providers": [provider], "tests": []} | ONE, p_dot_py="")
     assert setup.experiment["agent"] == agent
     assert "sk-1" not in repr(setup)
 
 
-ONE = {"tests": [{"vars": {"q": "hi"}}]}
+ONE: Any = {"tests": [{"vars": {"q": "hi"}}]}
+
+
+def of_provider(name: str, **config: Any) -> Any:
+    return {"providers": [{"id": name, "config": config}]}
+
+
+def of_assertion(**given: Any) -> Any:
+    return {"tests": [{"vars": {"q": "hi"}, "assert": [given]}]}
 
 
 @pytest.mark.parametrize(
@@ -191,6 +291,40 @@ ONE = {"tests": [{"vars": {"q": "hi"}}]}
         ({"defaultTest": {"threshold": 0.5}}, "`threshold`: the threshold of a test; gate on the score instead"),
         ({"tests": ["gen.py:tests", ONE["tests"][0]]}, "file of tests: 'gen.py:tests' is a program"),
         ({"tests": ["https://a.example/t", ONE["tests"][0]]}, "file of tests: 'https://a.example/t' is on the"),
+        ({"providers": [{"label": "x", "config": {}}]}, "provider: it has no id"),
+        ({"providers": ["python:p.py:a-b"]}, "provider: python:p.py:a-b: 'a-b' is no name of a function"),
+        ({"providers": ["exec: 'a"]}, "provider: exec: 'a: its command cannot be read (No closing quotation)"),
+        ({"providers": ["exec:"]}, "provider: exec:: it names no program"),
+        ({"providers": ["openai:chat"]}, "provider: openai:chat: it names no model"),
+        ({"providers": ["http"]}, "provider: http: it has no address (`config.url`)"),
+        ({"providers": ["file://none.yaml"]}, "provider: 'none.yaml' cannot be read: No such file or directory"),
+        (of_provider("http://a", request="GET /"), "provider: http://a: a raw HTTP request; write it as `url`"),
+        (of_provider("http://a", transformResponse="f(json)"), "`transformResponse`: a program; set `answer` (http"),
+        (of_provider("http://a", auth={}), "`config.auth`: no such option of the agent `http` (http://a)"),
+        (of_provider("openai:x", tools=[]), "`config.tools`: give tools by MCP servers (openai:x)"),
+        (of_provider("openai:x", other=1), "`config.other`: no such option of the agent `chat` (openai:x)"),
+        (of_provider("openai:x", temperature=2.1), "`temperature`: 2.1 is not from 0 to 2 (openai:x)"),
+        (of_provider("openai:x", max_tokens=0), "`max_tokens`: 0 is not from 1 to 1000000000 (openai:x)"),
+        (of_provider("openai:x", seed=True), "`seed`: True is not from 0 to 4611686018427387904 (openai:x)"),
+        (
+            of_provider("openai:x", mcp={"server": {"name": "a b"}}),
+            "MCP server: it has neither `command` nor `url` (a",
+        ),
+        (
+            of_provider("anthropic:claude-code", working_dir="none"),
+            "`config.working_dir`: there is no such folder (an",
+        ),
+        ({"defaultTest": "none.yaml"}, "default test: 'none.yaml' cannot be read: No such file or directory"),
+        ({"scenarios": ["file://s.yaml"]}, "scenario: it is in another file"),
+        ({"tests": [{"vars": {"q": "file://a.py"}}]}, "variable: 'file://a.py' is a program (test 1)"),
+        (
+            {"tests": [{"vars": "none.yaml"}]},
+            "file of variables: 'none.yaml' cannot be read: No such file or directory",
+        ),
+        (of_assertion(value="a"), "assertion: it has no type (test 1)"),
+        (of_assertion(type="contains", value="a", transform="f"), "assertion: contains with a `transform`, which is a"),
+        (of_assertion(type="contains", value="{% a %}"), "assertion: contains: its template has tags ({% … %}) (test"),
+        (of_assertion(type="equals", value="file://none.txt"), "assertion: equals: 'none.txt' cannot be read: No such"),
     ],
 )
 def test_what_has_no_equivalent_is_named(tmp_path: Path, config: Any, sentence: str) -> None:
@@ -218,6 +352,21 @@ def test_things_of_one_sort_are_told_together(tmp_path: Path) -> None:
         ("output.toLowerCase().includes('A')", None),
         ("output.includes('a') || !output.includes('b')", None),
         ("output.length >= 3", {"type": "regex", "value": "(?s)\\A.{3,}\\Z"}),
+        ("output.length > 3", {"type": "regex", "value": "(?s)\\A.{4,}\\Z"}),
+        ("(output.length <= 3)", {"type": "regex", "value": "(?s)\\A.{0,3}\\Z"}),
+        ("output.length < 3 ? 1 : 0", {"type": "regex", "value": "(?s)\\A.{0,2}\\Z"}),
+        ("output.length < 1", {"type": "regex", "value": "(?s)\\A.{0,0}\\Z"}),
+        ("output.length < 0", {"type": "regex", "value": "(?s)\\A.{0}(?!)\\Z"}),
+        (
+            "['a', 1].includes(JSON.parse(output).k)",
+            {
+                "type": "is-json",
+                "value": {"type": "object", "required": ["k"], "properties": {"k": {"enum": ["a", 1]}}},
+            },
+        ),
+        ("[name].includes(JSON.parse(output).k)", None),
+        ("JSON.parse(output).k === name", None),
+        ("JSON.parse(output).k === {}", None),
         (
             "JSON.parse(output).a.b === 'x'",
             {

@@ -224,6 +224,14 @@ def test_what_was_said_before_the_first_question_is_no_turn(tmp_path):
     ]
 
 
+def test_a_question_that_is_asked_twice_is_answered_in_order(tmp_path):
+    asked = ["sales?", "and?", "costs?", "and?"]
+    rows = [{"conversation_id": "a", "question": text, "answer": str(at)} for at, text in enumerate(asked)]
+    found = held(tmp_path, rows)
+    (sample,) = samples({"a": asked})
+    assert [found.reply(sample, turn, "answers", 0).text for turn in range(4)] == ["0", "1", "2", "3"]
+
+
 def test_many_turns_are_matched_by_their_questions_at_once(tmp_path):
     asked = [f"sales of store {number}?" for number in range(100)]
     rows = [{"conversation_id": "long", "question": text, "program": f"add({text[15:-1]}, 0)"} for text in asked]

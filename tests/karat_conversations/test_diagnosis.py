@@ -218,6 +218,23 @@ def test_a_wrong_operand_is_named_with_its_place_and_the_number_of_tries():
     }
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "program", "instead", "tried"),
+    [
+        (86.08, "43.04", "table_sum(price, none)", "table_average", 1),
+        (60.94, "25.14", "table_max(price, none)", "table_min", 2),
+        (43.04, "86.08", "table_average(price, none)", "table_sum", 3),
+        (35.8, "17.9", "table_max(price, none), subtract(#0, 25.14)", "table_average", 6),
+    ],
+)
+def test_another_operation_on_a_row_is_named(expected, actual, program, instead, tried):
+    found = diagnose(TurnFacts(expected=expected, actual=actual, program=program, document=REPORT))
+    assert found is not None
+    golden = program.partition("(")[0]
+    named = {"step": 0, "golden": golden, "instead": instead, "reading": "answer", "tried": tried}
+    assert (found.label, found.evidence) == ("wrong_operation", named)
+
+
 def test_a_literal_that_stands_twice_is_exchanged_in_both_places_too():
     found = diagnose(TurnFacts(expected=1.42403, actual="0.5235", program=SHARE, document=REPORT))
     assert found is not None

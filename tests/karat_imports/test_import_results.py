@@ -7,6 +7,7 @@ import re
 import shutil
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -367,3 +368,34 @@ def test_a_marker_among_scores_is_left_out_or_asked_about(here):
     assert "('score.tone' -1)" in str(asked.value)
     assert "--set 'no_score=[-1]'\n  --set 'no_score=[]'" in str(asked.value)
     assert "2 scores" in karat("import", "csv", "r.csv", "--set", "no_score=[-1]").stdout
+
+
+_OF_THIS_IMPORT = ("crc", "digest", "run", "scoring", "sha256", "trial")
+
+
+def _told(value: Any) -> Any:
+    """What a line says, without sums and ids, and with the beginnings of long texts."""
+    if isinstance(value, dict):
+        return {key: _told(below) for key, below in value.items() if key not in _OF_THIS_IMPORT}
+    if isinstance(value, list):
+        return [_told(below) for below in value]
+    if isinstance(value, str) and len(value) > 160:
+        return f"{value[:100]}… ({len(value)} characters)"
+    return value
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(FILES.iterdir())])
+def test_the_whole_run_of_a_file_of_each_format(tmp_path, golden, name):
+    lines: list[Any] = []
+    for made in import_results(name, [FILES / name], tmp_path):
+        head, *events, _ = map(json.loads, (made.run.path / "journal.jsonl").read_text().splitlines())
+        assert head["event"] == "head"
+        info = json.loads((made.run.path / "run.json").read_text())
+        lines.append({key: info[key] for key in ("name", "kind", "plan", "experiment", "source")})
+        lines += info.get("scorers", [])
+        if "time" not in info["source"]:
+            lines.append({"created": info["created"]})
+        samples = [json.loads(line) for line in (made.run.path / "samples.jsonl").read_text().splitlines()]
+        lines += sorted(samples, key=lambda sample: sample["position"])
+        lines += events
+    golden(f"imports/{name}.jsonl", "".join(json.dumps(_told(line), ensure_ascii=False) + "\n" for line in lines))

@@ -741,7 +741,7 @@ def read_plan(plan: Plan | Sequence[object], text: str = "") -> Program:
     operations.
     """
     reader = _Planner()
-    steps: Sequence[object] | None = None if isinstance(plan, Mapping) else plan
+    steps: Sequence[object] = () if isinstance(plan, Mapping) else plan
     # also `{"plan": {"steps": […]}}`
     for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():
         if isinstance(wrapped, Mapping):
@@ -753,11 +753,8 @@ def read_plan(plan: Plan | Sequence[object], text: str = "") -> Program:
             steps = inner
             break
 
-    if steps is None:
-        reader.error = ExecutionError("malformed", "the plan has no list of steps")
-    else:
-        for place, step in enumerate(steps[: MAX_STEPS + 1], start=1):
-            reader.read(place, step)
+    for place, step in enumerate(steps[: MAX_STEPS + 1], start=1):
+        reader.read(place, step)
 
     return reader.program(text)
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.document.hostile import hostile_run
@@ -18,8 +19,11 @@ from karat.analysis import summarize
 from karat.cli import cli
 from karat.exports import save
 from karat.importers import Findings
+from karat.journal import ServerInfo
 from karat.records import Reply, Sample, ToolCall, Turn, Usage
+from karat_imports.exports.eee import Eee
 from karat_imports.exports.inspect import Inspect
+from karat_imports.exports.keval import Keval
 from karat_imports.imported import import_results
 from karat_imports.importers.inspect import Inspect as Importer
 
@@ -63,7 +67,7 @@ def numbers(run: karat.RunFolder) -> list[tuple[Any, ...]]:
     ]
 
 
-def with_tools(folder: Path, journals: Any) -> karat.RunFolder:
+def with_tools(folder: Path, journals: Any, **info: Any) -> karat.RunFolder:
     """One sample of two turns with tool calls and costs, and a failure."""
     sample = Sample(
         id="q", position=0, digest="0" * 32, materials="A map.", metadata={"year": "2014"},
@@ -76,7 +80,7 @@ def with_tools(folder: Path, journals: Any) -> karat.RunFolder:
         Reply(text="Here.", tool_calls=(look, ToolCall(tool="write", error="denied")), usage=used, dollars=0.25),
         Reply(text="It was now.", answer="now", usage=used, dollars=0.5, stop_reason="end_turn", reasoning="hm"),
     )
-    script = journals.Script(folder, samples=[sample, other], conditions=("a",))
+    script = journals.Script(folder, samples=[sample, other], conditions=("a",), **info)
     script.answer(0, "a", replies=replies)
     script.score(0, "a", value=4)
     script.failure(1, "a", 0)
@@ -126,6 +130,19 @@ def test_tool_calls_turns_tokens_and_cost_have_their_places(tmp_path: Path, jour
     assert trial.reply.usage == Usage(input_tokens=140, output_tokens=6, cache_read_tokens=120)
     assert trial.reply.dollars == 0.75
     assert failure.failure is not None
+
+
+@pytest.mark.parametrize("export", [Eee(Eee.Options()), Inspect(), Keval()])
+def test_the_whole_files_of_a_run(tmp_path: Path, journals: Any, golden: Any, export: Any) -> None:
+    """With a server, a judge and a time of another place."""
+    created = "2026-11-20T14:00:00.5+02:00"
+    docs = ServerInfo(name="docs", digest="", tools=("look", "find"))
+    served = {"servers": (docs,), "condition_servers": {"a": ("docs",)}}
+    judge = msgspec.structs.replace(journals.JUDGE, offline=False, provenance={"judges": "m-1"})
+    run = with_tools(tmp_path / "run", journals, created=created, scorers=(judge,), **served)
+    files = export.render(summarize(run), run)
+    name = type(export).__name__.lower()
+    golden(f"imports/to-{name}.txt", "".join(f"{path}\n{text}\n" for path, text in files.items()))
 
 
 def test_the_command_writes_logs_whose_names_inspect_lists(tmp_path: Path, journals: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from html.parser import HTMLParser
 
 import msgspec
@@ -75,7 +76,7 @@ def outline(text: str) -> Outline:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    golden(folder / "golden")
+    golden_run(folder / "golden")
     turns = [{"golden": "5", "program": "add(2, 3)"}, {"golden": "10", "program": "add(2, 3), multiply(#0, 2)"}]
     said = [
         Reply(text='{"answer": "5", "program": "add(2, 3)"}'),
@@ -96,7 +97,7 @@ def results(tmp_path_factory):
     return folder
 
 
-def golden(path) -> None:
+def golden_run(path) -> None:
     judge = msgspec.structs.replace(JUDGE, offline=False)
     script = Script(
         path, samples=3, repetitions=2, run="bbbb2222", name="golden run", scorers=(judge,), agent_model="m-1"
@@ -195,6 +196,35 @@ def test_every_page_of_every_run_stands(viewer, run, path):
     assert "alert(1)" not in "".join(one.get("src") or "" for one in page.all("script"))
     assert not page.all("img")
     assert not [line for line in viewer.errors if "it works once" not in line]
+
+
+PAGES = {
+    "list": ["/", "/?sort=name", "/?sort=status&tag=crashed", "/history?run=golden", "/compare", "/runs/broken", "/no"],
+    "compare": ["/compare?run=golden", "/compare?run=golden&a=baseline&b=with-docs", "/compare?run=golden&run=killed",
+                "/compare?run=golden&run=talk", "/compare/flips?run=golden&a=baseline&b=with-docs"],
+    "golden": ["", "/samples", "/samples?sort=gap", "/samples?condition=with-docs&sort=worst&q=2",
+               "/samples?claims=any", "/samples/1?at=1", "/samples/2?at=2&sort=gap&view=diff", "/samples/9",
+               "/reviews"],
+    "killed": ["", "/samples", "/samples?failure=any", "/samples/1?view=plain", "/samples/2", "/reviews"],
+    "talk": ["", "/samples", "/samples?failure=any&sort=worst", "/samples/1?at=1", "/reviews"],
+}  # fmt: skip
+
+
+@pytest.mark.needs_kind("conversation")
+@pytest.mark.parametrize("name", PAGES)
+def test_the_whole_text_of_pages(viewer, results, golden, name):
+    told = []
+    for path in PAGES[name]:
+        address = path if name in ("list", "compare") else f"/runs/{name}{path}"
+        heard = viewer.get(address)
+        while heard.status == 503 or "being computed" in heard.text:
+            time.sleep(0.1)
+            heard = viewer.get(address)
+        page = Outline(re.search("<main.*</main>", heard.text, re.DOTALL)[0])
+        words = [" ".join(line.split()) for line in page.said.replace(str(results), "FOLDER").splitlines()]
+        links = [f"-> {one['href']}" for one in page.all("a") if "href" in one]
+        told += [f"== {address} {heard.status}", *filter(None, words), *links, ""]
+    golden(f"viewer/{name}.txt", "\n".join(told))
 
 
 def test_hostile_text_is_shown_and_nothing_of_it_is_an_element(viewer):

@@ -28,64 +28,72 @@ def label(expected, actual, program=None, *, history=(), **facts):
     return None if found is None else found.label
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "program", "wanted"),
-    [
-        (35.8, "35.8", CHANGE, None),
-        (35.8, "36.1", CHANGE, None),
-        ("yes", "Yes", "greater(5, 3)", None),
-        (35.8, None, CHANGE, "unanswered"),
-        (35.8, float("nan"), CHANGE, "unanswered"),
-        (35.8, " ", CHANGE, "unanswered"),
-        (35.8, "N/A", CHANGE, "unanswered"),
-        (35.8, "<UNKNOWN>", CHANGE, "unanswered"),
-        (35.8, "N/A - the report does not say", CHANGE, "unanswered"),
-        (35.8, "I cannot determine this from the report.", CHANGE, "unanswered"),
-        (35.8, "The change is not disclosed.", CHANGE, "unanswered"),
-        (35.8, "about the same", CHANGE, "unreadable"),
-        (35.8, "yes", CHANGE, "unreadable"),
-        ("yes", "35.8", "greater(5, 3)", "unreadable"),
-        ("see below", "35.8", None, "unreadable"),
-        (1.42403, "142.4", SHARE, "scale"),
-        (142.4, "1.424", SHARE, "scale"),
-        (35.8, "35800", CHANGE, "scale"),
-        (35.8e6, "35.8", CHANGE, "scale"),
-        (35.8, "358", CHANGE, "power_of_ten"),
-        (35.8, "-3.58", CHANGE, "power_of_ten"),
-        (35.8, "-35.8", CHANGE, "sign"),
-        (1.42403, "-142.4", SHARE, "scale_and_sign"),
-        (35.8, "-35800", CHANGE, "scale_and_sign"),
-        (0.284, "0.3", None, "rounding"),
-        (0.284, "28.9", None, "other"),
-        (1234.0, "1200", None, "rounding"),
-        (14.0, "10", None, "other"),
-        (0.4, "0", None, "other"),
-        (35.8, "36.9", None, "near_miss"),
-        (35.8, "37.7", None, "other"),
-        (4.0, "0.25", None, "reciprocal"),
-        (1.42403, "2.424", SHARE, "ratio_vs_change"),
-        (1.42403, "0.42403", SHARE, "ratio_vs_change"),
-        ("25.14", "60.94", "25.14", "wrong_operand"),
-        (35.8, "67.86", CHANGE, "wrong_operand"),  # 93 − 25.14
-        (35.8, "86.08", CHANGE, "wrong_operation"),
-        ("yes", "no", "greater(5, 3)", "wrong_operation"),
-        (1.42403, "35.8", SHARE, "stopped_early"),
-        (35.8, "777", CHANGE, "other"),
-        ("25.14", "25.9", "25.14", "near_miss"),
-        ("40", "39", "40", "near_miss"),
-        ("40", "0.5", "40", "other"),
-        ("60.94", "35.8", "60.94", "level_vs_change"),  # 60.94 − 25.14
-        ("60.94", "142.4", "60.94", "level_vs_change"),
-        (35.8, "60.94", CHANGE, "level_vs_change"),
-        (35.8, "1.424", CHANGE, "level_vs_change"),
-        (86.08, "60.94", "add(60.94, 25.14)", "stopped_early"),
-        (1.42403, "-0.58746", SHARE, "swapped_operands"),
-        (0.5, "4", "divide(subtract(60.94, 60.44), 1)", "other"),
-        (4.0, "5", "subtract(2011, 2007)", "other"),
-    ],
-)
+LABELLED = [
+    (35.8, "35.8", CHANGE, None),
+    (35.8, "36.1", CHANGE, None),
+    ("yes", "Yes", "greater(5, 3)", None),
+    (35.8, None, CHANGE, "unanswered"),
+    (35.8, float("nan"), CHANGE, "unanswered"),
+    (35.8, " ", CHANGE, "unanswered"),
+    (35.8, "N/A", CHANGE, "unanswered"),
+    (35.8, "<UNKNOWN>", CHANGE, "unanswered"),
+    (35.8, "N/A - the report does not say", CHANGE, "unanswered"),
+    (35.8, "I cannot determine this from the report.", CHANGE, "unanswered"),
+    (35.8, "The change is not disclosed.", CHANGE, "unanswered"),
+    (35.8, "about the same", CHANGE, "unreadable"),
+    (35.8, "yes", CHANGE, "unreadable"),
+    ("yes", "35.8", "greater(5, 3)", "unreadable"),
+    ("see below", "35.8", None, "unreadable"),
+    (1.42403, "142.4", SHARE, "scale"),
+    (142.4, "1.424", SHARE, "scale"),
+    (35.8, "35800", CHANGE, "scale"),
+    (35.8e6, "35.8", CHANGE, "scale"),
+    (35.8, "358", CHANGE, "power_of_ten"),
+    (35.8, "-3.58", CHANGE, "power_of_ten"),
+    (35.8, "-35.8", CHANGE, "sign"),
+    (1.42403, "-142.4", SHARE, "scale_and_sign"),
+    (35.8, "-35800", CHANGE, "scale_and_sign"),
+    (0.284, "0.3", None, "rounding"),
+    (0.284, "28.9", None, "other"),
+    (1234.0, "1200", None, "rounding"),
+    (14.0, "10", None, "other"),
+    (0.4, "0", None, "other"),
+    (35.8, "36.9", None, "near_miss"),
+    (35.8, "37.7", None, "other"),
+    (4.0, "0.25", None, "reciprocal"),
+    (1.42403, "2.424", SHARE, "ratio_vs_change"),
+    (1.42403, "0.42403", SHARE, "ratio_vs_change"),
+    ("25.14", "60.94", "25.14", "wrong_operand"),
+    (35.8, "67.86", CHANGE, "wrong_operand"),  # 93 − 25.14
+    (35.8, "86.08", CHANGE, "wrong_operation"),
+    ("yes", "no", "greater(5, 3)", "wrong_operation"),
+    (1.42403, "35.8", SHARE, "stopped_early"),
+    (35.8, "777", CHANGE, "other"),
+    ("25.14", "25.9", "25.14", "near_miss"),
+    ("40", "39", "40", "near_miss"),
+    ("40", "0.5", "40", "other"),
+    ("60.94", "35.8", "60.94", "level_vs_change"),  # 60.94 − 25.14
+    ("60.94", "142.4", "60.94", "level_vs_change"),
+    (35.8, "60.94", CHANGE, "level_vs_change"),
+    (35.8, "1.424", CHANGE, "level_vs_change"),
+    (86.08, "60.94", "add(60.94, 25.14)", "stopped_early"),
+    (1.42403, "-0.58746", SHARE, "swapped_operands"),
+    (0.5, "4", "divide(subtract(60.94, 60.44), 1)", "other"),
+    (4.0, "5", "subtract(2011, 2007)", "other"),
+]
+
+
+@pytest.mark.parametrize(("expected", "actual", "program", "wanted"), LABELLED)
 def test_each_label_has_its_answers(expected, actual, program, wanted):
     assert label(expected, actual, program) == wanted
+
+
+def test_the_evidence_of_each_label(golden):
+    told = []
+    for expected, actual, program, _ in LABELLED:
+        facts = TurnFacts(expected=expected, actual=actual, program=program, stated=program, document=REPORT)
+        told.append(f"{expected} {actual} {program}: {diagnose(facts)}\n")
+    golden("conversations/diagnoses.txt", "".join(told))
 
 
 def test_every_label_has_a_meaning_and_its_place():

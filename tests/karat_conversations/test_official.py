@@ -110,6 +110,7 @@ ADD = step("add", "1", "2")
         ("g: where there was one", [*ADD, *step("table_max", "#0", "none"), "EOF"], INVALID, INVALID),
         ("h: greater", [*step("greater", "3", "3"), "EOF"], "no", "no"),
         ("h: also of words", [*step("greater", "2", "1"), *step("greater", "#0", "#0"), "EOF"], "no", "no"),
+        ("h: added words", [*step("greater", "2", "1"), *step("add", "#0", "#0"), "EOF"], INVALID, INVALID),
         ("h: ** and its limits", [*step("exp", "10", "309"), "EOF"], INVALID, INVALID),
         ("h: complex", [*step("exp", "-8", "0.5"), "EOF"], INVALID, INVALID),
         ("h: which nobody sees in an unused step", [*step("exp", "-8", "0.5"), *ADD, "EOF"], 3.0, 3.0),

@@ -60,6 +60,37 @@ def test_operations_are_counted_as_multisets(gold, predicted, recall, precision)
     assert (found.logic_recall, found.logic_precision) == (recall, precision)
 
 
+TABLE = {"2007": {"price": 60.94, "units": 40.0}, "2005": {"price": 25.14, "units": "n/m"}}
+CELL = {"tool": "extract_value", "table_params": {"row_query": "price", "col_query": "2007"}}
+COMPARED: list[tuple[Any, Any, Any, Any]] = [
+    (SHARE, SHARE, "1.424", None),
+    (SHARE, "divide(35.8, 25.14)", "1.424", EARLIER),
+    (SHARE, "divide(#0, 25.14)", 142.4, EARLIER),
+    (SHARE, "subtract(60.94, 25.14)", "35.8", EARLIER[:2]),
+    (CHANGE, "60.94 - 25.14", "35.8", None),
+    (CHANGE, {"steps": [CELL, {"operation": "subtract", "operands": ["#0", 25.14]}]}, "35.8", None),
+    (CHANGE, {"steps": [{**CELL, "table_params": {"row_query": "none", "col_query": "2007"}}]}, "35.8", None),
+    ("table_sum(price, none)", "add(60.94, 25.14)", "86.08", None),
+    ("table_sum(price, none)", "table_average(price, none), multiply(#0, 2)", "86.08", None),
+    ("table_max(units, none)", "table_max(units, none)", "40", None),
+    ("25.14", CHANGE, "25.14", None),
+    (CHANGE, "25.14", "yes", None),
+    ("greater(60.94, 25.14)", "greater(25.14, 60.94)", "yes", None),
+    (CHANGE, "subtract(60.94", "35.8", None),
+    ("subtract(60.94", CHANGE, "35.8", None),
+    (None, CHANGE, None, None),
+    (CHANGE, None, "35.8", EARLIER),
+]
+
+
+def test_the_whole_of_what_is_found(golden):
+    told = []
+    for gold, predicted, stated, earlier in COMPARED:
+        found = compare_programs(gold, predicted, stated=stated, earlier=earlier or (), table=TABLE)
+        told.append(f"{gold} {predicted} {stated} {len(earlier or ())}\n    {found}\n")
+    golden("conversations/reasoning.txt", "".join(told))
+
+
 def test_a_plans_percentages_count_as_their_names_do():
     operands = [{"type": "literal", "value": 25.14}, {"type": "literal", "value": 60.94}]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.karat_imports.imported import FILES, findings, imported
@@ -56,6 +57,28 @@ def test_further_choices_and_broken_lines_are_counted(tmp_path: Path) -> None:
     assert findings(made)["left out", "choices of an answer after the first"] == 1
     assert findings(made)["unreadable", "line without a custom_id"] == 1
     assert findings(made)["unreadable", "line with text that is not JSON"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "failure"),
+    [
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, None),
+        ({"stop_reason": "max_output_tokens"}, None),
+        ({"choices": [{"message": {"role": "assistant", "content": "a"}, "finish_reason": "max_output_tokens"}]}, None),
+        ({"choices": [{"text": "a", "finish_reason": "max_output_tokens"}], "content": ""}, None),
+        ({"error": {"code": "batch_expired"}}, ("infrastructure", "expired", "batch_expired")),
+        ({"error": {"type": "batch_expired", "message": "too late"}}, ("infrastructure", "expired", "too late")),
+        ({"error": {"message": "no"}}, ("agent", "error", "no")),
+    ],
+)
+def test_why_an_answer_ended_or_is_missing(tmp_path: Path, body: Any, failure: Any) -> None:
+    row = {"custom_id": "x", "response": {"status_code": 200, "body": {"model": "m", **body}}}
+    path = tmp_path / "out.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    made = imported("batch", tmp_path / "runs", path)
+    stops = [one.replies[0].stop_reason for one in made.run.events_of(Answer)]
+    failures = [(one.cls, one.kind, one.message) for one in made.run.events_of(Failure)]
+    assert (stops, failures) == (([], [failure]) if failure else (["max_output_tokens"], []))
 
 
 def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:

@@ -262,6 +262,7 @@ def test_a_provider_is_an_agent(tmp_path: Path, provider: Any, agent: Any) -> No
     setup = read(tmp_path, {"prompts": ["{{q}}"], "providers": [provider], "tests": []} | ONE, p_dot_py="")
     assert setup.experiment["agent"] == agent
     assert "sk-1" not in repr(setup)
+    assert ("p.py is called by provider_file_p_py_ask.py" in setup.taken) == (provider == "file://p.py:ask")
 
 
 ONE: Any = {"tests": [{"vars": {"q": "hi"}}]}

@@ -13,6 +13,8 @@ from karat.documents.chats import NAME
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset
 from karat.layouts import laid_out, speakers, unasked
+from karat_conversations.layouts._phrases import phrases_apart
+from karat_conversations.layouts._questions import questions_in
 from karat_conversations.layouts._rows import MESSAGES
 
 TWO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -543,3 +545,84 @@ def test_rows_are_read_as_often_with_many_columns_as_with_few(tmp_path):
         reads.append(counted.reads)
 
     assert 0 < reads[0] == reads[1]
+
+
+HOURS = {"tag": "hours", "patterns": ["When?", "Open now?"], "responses": "At 9."}
+PRICE = {"tag": "price", "patterns": ["How much?"], "responses": "5."}
+
+
+@pytest.mark.parametrize(
+    ("rows", "named", "expected"),
+    [
+        ([HOURS, PRICE], (), [("question", "When?"), ("question", "Open now?"), ("question", "How much?")]),
+        ([HOURS, PRICE], ("patterns",), [("patterns", "When?"), ("patterns", "Open now?"), ("patterns", "How much?")]),
+        ([{"intent": 'a', "examples": "- x\n\n- y\n"}, {"intent": "b", "examples": "- z"}], (),
+         [("question", "x"), ("question", "y"), ("question", "z")]),
+        ([{"intent": 'a', "examples": "x\ny\n"}, {"intent": "b", "examples": "- z"}], (), None),
+        ([{"name": 'a', "examples": ["x", "y"]}, {"name": "b", "examples": ["z"]}], (), None),
+        ([{"intent": 'a', "examples": ["x", "y"]}, {"intent": "a", "examples": ["z"]}], (), None),
+        ([{"tag": "a", "patterns": ["x"]}, {"tag": "b", "patterns": ["z"]}], (), None),
+        ([{"question": "x?", "variants": ["x", "y"]}, {"question": "z?", "variants": ["z"]}], (), None),
+        ([{"of": "x?", "variants": ["x", "y"]}, {"of": "z?", "variants": ["z"]}], (), None),
+        ([{"tag": "a", "patterns": ["x", 7]}, {"tag": "b", "patterns": ["z"]}], (), None),
+        ([HOURS], (), None),
+    ],
+)  # fmt: skip
+def test_each_phrase_of_an_intent_is_a_question(tmp_path: Path, rows, named, expected):
+    path = written(tmp_path, rows)
+    read_as = read_rows(path)
+    apart = phrases_apart(read_as, named)
+    if expected is None:
+        assert apart is read_as
+        return
+    found = [row for _, row in apart.rows]
+    assert [next(iter(row.items())) for row in found] == expected
+    assert all(len(row) == len(rows[0]) for row in found)
+    assert [number for number, _ in apart.rows] == [1, 1, 2]
+
+
+def test_phrases_are_told_and_counted(tmp_path: Path):
+    apart = phrases_apart(read_rows(written(tmp_path, [HOURS, PRICE])), ())
+    assert apart.notes[-1] == (
+        "each phrase of 'patterns' is a question of its own: 3 in 2 rows; those of one row are alike: "
+        "`cluster: tag` counts them together"
+    )
+
+
+TABLE_OF_QUESTIONS = """
+| question | answer |
+|---|---|
+| Why? | Because. |
+| When? | Now. |
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TABLE_OF_QUESTIONS, [("Why?", "Because."), ("When?", "Now.")]),
+        (TABLE_OF_QUESTIONS + "text" + TABLE_OF_QUESTIONS, 2 * [("Why?", "Because."), ("When?", "Now.")]),
+        (TABLE_OF_QUESTIONS + "text" + TABLE_OF_QUESTIONS.replace("answer", "gold"), []),
+        (TABLE_OF_QUESTIONS + "| more |\n", []),
+        (TABLE_OF_QUESTIONS.replace("question", "other"), []),
+        (TABLE_OF_QUESTIONS.replace("answer", "question"), []),
+        ("# FAQ\n## Why?\nBecause.\n## **When?**\n Now. \n## Who?\nMe\n",
+         [("Why?", "Because."), ("When?", "Now."), ("Who?", "Me")]),
+        ("## Why?\nBecause.\n## When?\nNow.\n", []),
+        ("## Why?\nBecause.\n## When?\n## Who?\nMe\n", []),
+        ("## Why?\nBecause.\n## Then\nNow.\n## Who?\nMe\n", []),
+        ("Q: Why?\nA: Because.\nQ: When?\nAnswer: Now.\n", [("Why?", "Because."), ("When?", "Now.")]),
+        ("Q: Why?\nA: Because.\nA: So.\nQ: When?\n", []),
+        ("# list\n1. Why?\n- When?\n// no\nWho?\n", [("Why?", None), ("When?", None), ("Who?", None)]),
+        ("Why?\nWhen?\n", []),
+        ("Why?\nWhen?\nSo.\nThus.\n", []),
+    ],
+)  # fmt: skip
+def test_questions_are_found_in_a_text(text, expected):
+    assert [(row["question"], row.get("answer")) for row in questions_in(text)] == expected
+
+
+def test_a_list_of_chats_is_a_row_each(tmp_path: Path):
+    more = [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": "So long"}]
+    rows = read(tmp_path, [{"id": 1, "sessions": [TWO, more]}, {"id": 2, "sessions": [more]}])
+    assert [(row["id"], row["sessions"]) for row in rows] == [(1, TWO), (1, more), (2, more)]

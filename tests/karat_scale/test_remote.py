@@ -123,6 +123,8 @@ def test_what_a_lost_worker_had_not_delivered_is_asked_again(experiment: Write, 
     again = "N trials asked again because of it, [0-9]+ in all"
     assert all(re.fullmatch(rf"worker [12] was lost \(RayError: its node died\); {again}", text) for text in lost)
     assert len(lost) == 3
+    counts = [int(re.search(r"(\d+) trials? asked", text)[1]) for text in notices[1:]]
+    assert notices[-1].endswith(f"asked again because of it, {sum(counts)} in all")
 
 
 def test_without_a_worker_the_run_ends_and_can_be_resumed(experiment: Write, run: Run, ray: Any) -> None:
@@ -178,6 +180,13 @@ def test_what_is_not_started_at_the_end_of_the_budget_is_left_to_a_resume(
     again = run(of_ray(file, "execution.budget.usd=100"), resume=ended.path).run
     assert answered_once(again) == 40
     assert again.status() == "done"
+
+
+def test_failures_elsewhere_count_for_the_limit_of_the_run(experiment: Write, run: Run, ray: Any) -> None:
+    file = experiment(AGENT.replace("number % 9 == 8", "True"), questions=30, execution={"max_failures": 2})
+    ended = run(of_ray(file, "execution.max_concurrent=1", "execution.ray.batch_size=0"))
+    assert ended.reason == run(file).reason
+    assert 2 <= len(list(ended.run.events_of(Failure))) < 20
 
 
 def test_a_worker_for_which_there_is_no_room_is_named(experiment: Write, run: Run, ray: Any) -> None:

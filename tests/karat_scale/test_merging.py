@@ -18,7 +18,7 @@ from karat.analysis.means_columns import COLUMNS
 from karat.config import Retry
 from karat.errors import BadOption, BadRun, ResumeRefused
 from karat.execution import Limits, Outcome, Selection, Shard, rescore
-from karat.journal import RunFolder, outcomes, verify
+from karat.journal import End, RunFolder, outcomes, verify
 from karat.records import ScorerSpec
 from karat_scale.merging import merge_runs
 
@@ -41,12 +41,18 @@ def _without(value: Any, *keys: str) -> Any:
     return [_without(below, *keys) for below in value] if isinstance(value, list) else value
 
 
+def seconds(run: RunFolder) -> float:
+    return sum(end.seconds or 0.0 for end in run.events_of(End))
+
+
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("of", [1, 2, 5])
 def test_merged_shards_give_the_numbers_of_one_run(experiment: Write, run: Run, tmp_path: Path, of: int) -> None:
     file = experiment(AGENT, questions=23, scorers=["equals", "contains"])
     whole = run(file).run
-    merged = merge_runs(shards(run, file, of), tmp_path / "merged")
+    parts = shards(run, file, of)
+    merged = merge_runs(parts, tmp_path / "merged")
+    assert seconds(merged.run) == pytest.approx(sum(map(seconds, parts)))
     assert merged.notes == ()
     assert merged.run.status() == "done"
     assert numbers(merged.run) == numbers(whole)

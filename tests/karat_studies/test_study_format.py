@@ -168,6 +168,42 @@ BAD = {
     "a string of another test": changed(("t(39) = 2.66, p = .011", "χ²(1) = 2.66")),
     "nothing that gives a statistic": changed(("t: 2.66, n: 40, mean: 0.84, sd: 2.0", "n: 40")),
     "sizes that are not known": changed(("{r: 0.53, n: 40", "{r: 0.53"), ("t: 2.66, n: 40", "t: 2.66")),
+    "what a test compares": changed(
+        ("        groups: {column: arm, levels: [loss, gain]}\n", ""),
+        (
+            "kind: ttest_paired\n        measure: first\n        against: second",
+            "kind: ttest_paired\n        measure: first",
+        ),
+        (
+            "kind: correlation\n        measure: first\n        against: second",
+            "kind: correlation\n        measure: first",
+        ),
+    ),
+    "levels that stand twice, and outcomes of what has none": changed(
+        ("levels: [loss, gain]", "levels: [loss, loss]"),
+        ("kind: ttest_paired", "kind: ttest_paired\n        outcomes: [A, B]"),
+    ),
+    "counts that are not there": changed(("{k: 121, n: 155}", "{n: 155}")),
+    "counts of other outcomes": changed(
+        ("kind: contingency", "kind: contingency\n        outcomes: [A, B, C]"),
+        (
+            "expect: greater\n        human: {loss: {k: 121, n: 155}",
+            "expect: equal\n        human: {loss: {counts: {A: 1, B: 2, X: 3}}",
+        ),
+        ("{k: 43, n: 152}", "{counts: {A: 4, B: 5, C: 6}}"),
+    ),
+    "degrees of freedom that are not printed": changed(("t: 2.66, n: 40", "t: 2.66, df2: 38, n: 40")),
+    "two ways to count the rows of a person": changed(
+        ("kind: ttest_paired", "kind: ttest_paired\n        by: participant\n        cluster: participant")
+    ),
+    "a game with tasks": changed(
+        ("    tasks:\n", "    rounds: {count: 2, group: 3, payoffs: {first: first}}\n    tasks:\n")
+    ),
+    "no mappings": changed(
+        ("  profile: {age: [18, 25], gender: {female: 0.5, male: 0.5}, occupation: student}", "  profile: 7"),
+        ("groups: {column: arm, levels: [loss, gain]}", "groups: arm"),
+        ('human: {r: 0.53, n: 40, reported: "r(38) = .53, p < .001"}', "human: 0.53"),
+    ),
     "a group called as a statistic": changed(
         ("  loss: {prompt", "  t: {prompt"), ("[loss, gain]", "[t, gain]"), ("{loss:", "{t:")
     ),

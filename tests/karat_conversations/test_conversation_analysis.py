@@ -94,6 +94,11 @@ def clustered(clusters: list[list[float]], weights: list[float]) -> tuple[float,
 A = [[1, 1, 1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]
 
 
+def test_the_whole_part_of_a_summary(summary, golden):
+    told = msgspec.json.format(msgspec.json.encode(summary.conversation), indent=1)
+    golden("conversations/summary.json", told.decode() + "\n")
+
+
 def test_a_rate_is_over_all_declared_turns_with_weights_and_clustered(summary):
     part = summary.conversation
     assert part is not None

@@ -49,19 +49,20 @@ def answer_in_prose(text: str, question: str = "") -> ProseAnswer | None:
     skipped = max(0, len(text) - _LONGEST)
     text = text[skipped:]
     reading = _Reading(text, question)
-    for read in (reading.boxed, reading.tagged, reading.marked, reading.yes_or_no, reading.stated):
+    for read in (reading.boxed, reading.tagged, reading.marked, reading.yes_or_no):
         found, answer = read()
-        if not found:
-            continue
-        if answer is None:
-            return None
-        start, end = answer.span
-        unit = answer.unit or _currency_beside(text, start, end)
-        if currencies(answer.answer):
-            unit = answer.unit
-        return answer._replace(span=(start + skipped, end + skipped), unit=unit)
+        if found:
+            break
+    else:
+        answer = reading.stated()
 
-    return None
+    if answer is None:
+        return None
+    start, end = answer.span
+    unit = answer.unit or _currency_beside(text, start, end)
+    if currencies(answer.answer):
+        unit = answer.unit
+    return answer._replace(span=(start + skipped, end + skipped), unit=unit)
 
 
 Found = tuple[bool, ProseAnswer | None]
@@ -230,7 +231,7 @@ class _Reading:
 
         return True, last
 
-    def stated(self) -> Found:
+    def stated(self) -> ProseAnswer | None:
         """The value that the last sentence states."""
         sentences: list[tuple[int, int]] = []
         start = 0
@@ -246,10 +247,10 @@ class _Reading:
             sentence = self.prose[start:end]
             inside = self._inside(start, end)
             if abstains(sentence) and not _ESTIMATES.search(sentence):
-                return False, None
+                return None
             if conclusion := _CONCLUDES.match(sentence):
                 at = start + conclusion.start(1)
-                return True, ProseAnswer(conclusion[1], (at, start + conclusion.end(1)))
+                return ProseAnswer(conclusion[1], (at, start + conclusion.end(1)))
 
             if not inside:
                 if _GOES_ON.match(sentence) and (start, end) != sentences[0]:
@@ -258,18 +259,14 @@ class _Reading:
 
             refused = any(abstains(self.prose[a:b]) for a, b in sentences if b <= start)
             if refused and not _ESTIMATES.search(sentence):
-                return False, None
+                return None
             answer = self._of_sentence(start, end)
-            if answer is None and "=" not in self.prose[start:end]:
-                if not self._candidates(start, end):
-                    if _CITES.match(sentence):
-                        continue
-                    return self._by_equals(start)
-                return (True, None)
+            if answer is not None or "=" in sentence or self._candidates(start, end):
+                return answer
+            if not _CITES.match(sentence):
+                return self._by_equals(start)
 
-            return True, answer
-
-        return False, None
+        return None
 
     def yes_or_no(self) -> Found:
         """The first word, if the question asks for yes or no."""
@@ -465,11 +462,11 @@ class _Reading:
             return None
         return self._unless_another(following[0], following[1:])
 
-    def _by_equals(self, end: int) -> Found:
+    def _by_equals(self, end: int) -> ProseAnswer | None:
         """The result of the last `=` before a place."""
         at = max(self.prose.rfind("=", 0, end), self.prose.rfind("\u2248", 0, end))
         if at < 0:
-            return False, None
+            return None
         line = self.prose.find("\n", at)
         stop = _SENTENCE_END.search(self.prose, at)
         ends = [
@@ -477,7 +474,7 @@ class _Reading:
             *([line] if line >= 0 else []),
             *([stop.start()] if stop is not None else []),
         ]
-        return True, self._after_equals(at, min(ends))
+        return self._after_equals(at, min(ends))
 
 
 def _currency_beside(text: str, start: int, end: int) -> str | None:

@@ -242,6 +242,35 @@ def test_what_gives_the_same_each_time_is_not_suspected(sql: str) -> None:
     assert shape_of(sql, {"responses": TYPES}).changing == ()
 
 
+@pytest.mark.parametrize(
+    ("rest", "samples"),
+    [
+        ("WHERE sample = 'a'", ["a"]),
+        ("t WHERE t.Sample = 'a' AND x > 3", ["a"]),
+        ("WHERE x > 3 AND sample IN ('a', 'b') ORDER BY x LIMIT 2", ["a", "b"]),
+        ("", None),
+        ("WHERE x = 'a'", None),
+        ("WHERE sample = 'a' OR x > 3", None),
+        ("WHERE NOT sample = 'a'", None),
+        ("WHERE sample <> 'a'", None),
+        ("WHERE sample NOT IN ('a', 'b')", None),
+        ("WHERE sample IN ('a', upper('b'))", None),
+        ("WHERE sample = NULL", None),
+        ("WHERE sample = 1", None),
+        ("WHERE sample = x", None),
+        ("WHERE sample = 'a' COLLATE NOCASE", None),
+        ("TABLESAMPLE 10% WHERE sample = 'a'", None),
+        ("AS t (sample, x) WHERE sample = 'a'", None),
+        (", trials AS u WHERE trials.sample = 'a'", None),
+        ("WHERE sample = 'a' UNION ALL SELECT * FROM trials", None),
+        ("WHERE sample = 'a' AND x = (SELECT max(x) FROM trials)", None),
+    ],
+)
+def test_only_a_query_that_keeps_rows_of_some_samples_reads_those_alone(rest: str, samples: list[str] | None) -> None:
+    with duckdb.connect() as engine:
+        assert _child._samples_wanted(_child._tree(engine, f"SELECT * FROM trials {rest}")) == samples
+
+
 def test_a_column_is_no_clock() -> None:
     assert shape_of("SELECT current_date FROM responses", {"responses": {"current_date": "text"}}).changing == ()
 

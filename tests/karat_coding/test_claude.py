@@ -22,10 +22,11 @@ from tests.karat_coding.claude_trials import KEY, Trials, alive, descendants, en
 from karat.errors import AgentFault, BadExperiment, ForeignTools, InfrastructureFault, LimitReached, TrialFault
 from karat.mcp import Toolbox
 from karat.models import Price, metered
-from karat.records import Reply, ToolCall, Usage
+from karat.records import AgentSpec, Condition, Reply, ToolCall, Usage
 from karat.redact import Redactor
 from karat.testing.mcp_server import serving, stdio_server
 from karat.testing.models import ModelServer, Request, serve
+from karat_coding.agents._claude_session import ToolNames, TurnMessages
 
 TOOLS = {
     *("complain", "crash", "echo", "environment", "fail", "grow", "hang", "headers", "large", "order", "picture"),
@@ -365,3 +366,98 @@ def test_servers_that_claude_code_cannot_tell_apart_are_refused(trials: Trials) 
     trials.servers = (stdio_server("my docs"), stdio_server("my.docs"))
     with serve() as server, pytest.raises(BadExperiment, match=r"cannot tell the servers 'my docs', 'my\.docs' apart"):
         trials.ask(server)
+
+
+def turn_of(*messages: Any) -> TurnMessages:
+    """A turn under servers `docs` (which offers `read`) and `more`, after a result that cost a dollar."""
+    import claude_agent_sdk as sdk
+
+    servers = tuple(stdio_server(name) for name in ("docs", "more"))
+    agent = AgentSpec(type="claude")
+    known = ToolNames(Condition(name="c", position=0, digest="", agent=agent, mcp_servers=servers))
+    known.check({"tools": ["mcp__docs__read"], "mcp_servers": [{"name": "docs"}]})
+    before = sdk.ResultMessage("success", 1, 1, False, 1, "s", total_cost_usd=1.0)
+    turn = TurnMessages(known, redact=lambda text: text.replace("secret", "***"), before=before)
+    for kind, given in messages:
+        if kind == "result":
+            turn.add(sdk.ResultMessage(**{"subtype": "success", "is_error": False, **given}, **WHOLE))
+        elif kind == "said":
+            blocks = [sdk.ToolUseBlock(*block) if isinstance(block, tuple) else sdk.TextBlock(block) for block in given]
+            turn.add(sdk.AssistantMessage(blocks, "m-1", message_id=str(len(given)), usage={"input_tokens": 5}))
+        elif kind == "error":
+            turn.add(sdk.AssistantMessage([], "<synthetic>", error=given))
+        elif kind == "returned":
+            turn.add(sdk.UserMessage([sdk.ToolResultBlock(*given)]))
+        else:
+            turn.add(sdk.SystemMessage(kind, given))
+    return turn
+
+
+WHOLE = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": 1, "session_id": "s"}
+FAILED = {"is_error": True, "errors": ["a secret", "b"]}
+CALLED = ("said", [("1", "mcp__docs__read", {"q": 1})])
+
+
+@pytest.mark.parametrize(
+    ("messages", "said", "again"),
+    [
+        ([], "cli_ended: Claude Code ended without a result", True),
+        ([("result", {"subtype": "error_max_turns"})], "max_turns: the model wanted more responses for one", False),
+        ([("result", FAILED | {"subtype": "strange"})], "strange: a ***; b", True),
+        ([("error", "rate_limit"), ("result", FAILED)], "rate_limit: a ***; b", True),
+        ([("error", "billing_error"), ("result", FAILED)], "quota: a ***; b", False),
+        ([("error", "authentication_failed"), ("result", FAILED)], "unauthorized: a ***; b", False),
+        ([("error", "max_output_tokens"), ("result", FAILED)], "max_tokens: a ***; b", False),
+        ([("error", "unknown"), ("result", FAILED)], "network: a ***; b", True),
+        ([("result", FAILED | {"api_error_status": 529})], "rate_limit: a ***; b", True),
+        ([("result", {"result": "the secret"})], "not_asked: Claude Code asked no model: the ***", False),
+        ([("said", []), ("result", {})], "empty_answer: the model ended its turn without an answer", True),
+        ([CALLED, ("returned", ("1", "MCP error -32000: Connection closed", True)), ("said", ["A"]), ("result", {})],
+         "mcp_server_down: MCP server 'docs' ended while in use", True),
+        ([CALLED, ("returned", ("1", 'MCP server "docs" tool "read" timed out after 5 s', True)), ("result", {})],
+         "mcp_call_timeout: MCP server 'docs': tool 'read' gave no result in time (call_timeout_seconds)", True),
+        ([CALLED, ("returned", ("1", "no such page", True)), ("said", ["A"]), ("result", {})], "None", False),
+        ([("said", ["A"]), ("result", {})], "None", False),
+    ],
+)  # fmt: skip
+def test_why_claude_code_gave_no_answer(messages: Any, said: str, again: bool) -> None:
+    fault = turn_of(*messages).fault()
+    assert str(fault).startswith(said), str(fault)
+    assert getattr(fault, "retriable", False) is again
+
+
+def test_a_turn_of_claude_code_is_a_reply() -> None:
+    parts = [{"type": "text", "text": "a secret"}, {"type": "image", "data": "x"}]
+    turn = turn_of(
+        ("said", ["First. ", ("1", "mcp__docs__read", {"q": 1}), ("2", "mcp__more__write", {}), ("3", "x", {})]),
+        ("returned", ("1", parts, False)),
+        ("returned", ("2", "no", True)),
+        ("said", ["Last."]),
+        ("api_retry", {"retry_delay_ms": 1500}),
+        ("result", {"total_cost_usd": 1.25, "stop_reason": "end_turn", "usage": USED}),
+    )
+    turn.took("1", 7.0)
+    turn.took(None, 8.0)
+    reply = turn.reply()
+    assert (reply.text, reply.reasoning, reply.model, reply.stop_reason) == ("Last.", "First. ", "m-1", "end_turn")
+    assert (reply.dollars, reply.responses) == (0.25, 2)
+    assert reply.tool_calls == (
+        ToolCall(tool="read", server="docs", input={"q": 1}, milliseconds=7.0,
+                 result='a ***\n{"type": "image", "data": "x"}'),
+        ToolCall(tool="mcp__more__write", input={}, error="no", milliseconds=reply.tool_calls[1].milliseconds),
+        ToolCall(tool="x", input={}, error="the attempt ended before the call did"),
+    )  # fmt: skip
+    assert reply.usage == Usage(
+        input_tokens=18, output_tokens=4, cache_read_tokens=2, cache_write_tokens=6, reasoning_tokens=3
+    )
+    assert turn.reply(whole=True).text == "First. \n\nLast."
+    assert turn_of(("said", ["A"]), ("said", ["B", "C"])).usage == Usage(input_tokens=10)
+    assert turn_of(("result", {"total_cost_usd": 0.5})).dollars == 0.0
+    guessed = {"total_cost_usd": 2.0, "model_usage": {"m": {"costBasis": "unknown"}}}
+    assert turn_of(("result", guessed)).dollars is None
+
+
+USED = {
+    "input_tokens": 10, "output_tokens": 4, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 6,
+    "output_tokens_details": {"thinking_tokens": 3},
+}  # fmt: skip

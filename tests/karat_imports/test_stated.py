@@ -274,6 +274,19 @@ def test_a_log_of_oaieval_without_its_final_report_is_unfinished(tmp_path: Path)
     assert incomplete(tmp_path, "openai-evals", path) == ("Not the whole run: log.jsonl has no final report",)
 
 
+def test_an_accuracy_that_a_final_report_states_is_compared_with_the_matches(tmp_path: Path) -> None:
+    lines = (FILES / "openai-evals" / "capitals_small.jsonl").read_text().splitlines()
+    told = [json.loads(line) for line in lines]
+    for row in told:
+        if "final_report" in row:
+            row["final_report"]["accuracy"] = 0.25
+    path = tmp_path / "small.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    notes = imported("openai-evals", tmp_path / "runs", path).findings.notes
+    stated = "small.jsonl states 0.25 as the mean of accuracy; its values have 0.666667"
+    assert [note for note in notes if "states" in note] == [stated]
+
+
 def test_tasks_whose_samples_are_not_here_are_named(tmp_path: Path) -> None:
     for path in (FILES / "lm-eval").glob("*tiny_choice*"):
         shutil.copy(path, tmp_path)

@@ -175,6 +175,23 @@ def test_what_replication_asks_besides_is_told(tmp_path, capsys):
     assert without["tests"][0]["measures"]["equivalence"] is None
 
 
+def test_all_that_is_told_of_tests_of_each_kind(tmp_path, capsys, golden):
+    more = [
+        "b,two,F2,T1,welch,,t(60) = 2.0,30,35,,2.4,30,35,",
+        "b,two,F3,T1,ttest_paired,,t(29) = -2.2,30,,,-0.4,30,,",
+        "c,,F1,T1,spearman,,r = .30,60,,,.28,80,,",
+        "c,,F2,T1,mannwhitney,,U = 210,25,25,,190,25,25,",
+        'c,,F3,T1,anova,social,"F(2, 87) = 4.10",,,,"F(2, 87) = 5.2",,,',
+    ]
+    path = file(tmp_path, *ROWS[:3], SHARES, *more)
+    asked = ("score", path, "--kind", "study-tests", "--bound", "0.5")
+    code, text, error = run(capsys, *asked)
+    assert code == 0, error
+    _, numbers, _ = run(capsys, *asked, "--json")
+    golden("studies/score-tests.txt", text.replace(str(tmp_path), ""))
+    golden("studies/score-tests.json", numbers.replace(str(tmp_path), ""))
+
+
 def covered(*shares: str) -> tuple[list[str], str]:
     rows = [f"{row},{share}" for row, share in zip(ROWS[:3], shares, strict=True)]
     return rows, f"{HEADER},coverage"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from karat import plugins
 from karat.cli import cli
 from karat.errors import BadDataset, BadOption
 from karat.records import Answer, Score
-from karat_imports.imported import import_results
+from karat_imports.imported import Imported, import_results
 
 MAPPED = [
     *("--map", "golden=expected", "--map", "answer=output", "--map", "repetition=run"),
@@ -384,18 +385,91 @@ def _told(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("name", [path.name for path in sorted(FILES.iterdir())])
-def test_the_whole_run_of_a_file_of_each_format(tmp_path, golden, name):
+def _whole(made: Iterable[Imported]) -> str:
+    """The runs, a line for each sample, answer, failure and score."""
     lines: list[Any] = []
-    for made in import_results(name, [FILES / name], tmp_path):
-        head, *events, _ = map(json.loads, (made.run.path / "journal.jsonl").read_text().splitlines())
+    for one in made:
+        head, *events, _ = map(json.loads, (one.run.path / "journal.jsonl").read_text().splitlines())
         assert head["event"] == "head"
-        info = json.loads((made.run.path / "run.json").read_text())
+        info = json.loads((one.run.path / "run.json").read_text())
         lines.append({key: info[key] for key in ("name", "kind", "plan", "experiment", "source")})
         lines += info.get("scorers", [])
         if "time" not in info["source"]:
             lines.append({"created": info["created"]})
-        samples = [json.loads(line) for line in (made.run.path / "samples.jsonl").read_text().splitlines()]
+        samples = [json.loads(line) for line in (one.run.path / "samples.jsonl").read_text().splitlines()]
         lines += sorted(samples, key=lambda sample: sample["position"])
         lines += events
-    golden(f"imports/{name}.jsonl", "".join(json.dumps(_told(line), ensure_ascii=False) + "\n" for line in lines))
+    return "".join(json.dumps(_told(line), ensure_ascii=False) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(FILES.iterdir())])
+def test_the_whole_run_of_a_file_of_each_format(tmp_path, golden, name):
+    golden(f"imports/{name}.jsonl", _whole(import_results(name, [FILES / name], tmp_path)))
+
+
+MAP = {"golden": "expected", "answer": "output", "repetition": "run", "score.correct": "correct"}
+CALLED = [{"name": "look", "arguments": {"at": 1}}]
+TABLES: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "ids-systems-and-repetitions": ("r.csv", TABLE, {"map": MAP}),
+    "a-system-a-column": (
+        "r.csv",
+        "id,question,expected,gpt-4 answer,gpt-4 score,claude answer,claude score\n"
+        + "".join(f"s{n},Where is room {n}?,up {n},Up {n}.,0.{n},Down {n}.,1\n" for n in range(4)),
+        {},
+    ),
+    "scores-of-systems": ("r.csv", "question,gpt-4,claude\n" + "".join(f"Where is {n}?,{n},3\n" for n in range(6)), {}),
+    "numbered-repetitions": (
+        "r.csv",
+        "question,run1_answer,run1_score,run2_answer,run2_score\n"
+        + "".join(f"Where is {n}?,Up {n},1,Down {n},0\n" for n in range(6)),
+        {},
+    ),
+    "asked-again-with-errors": (
+        "r.jsonl",
+        [
+            {"question": "Why?", "response": "", "error": "429 Too Many Requests", "timestamp": "2026-01-02T03:04:05Z"},
+            {"question": "Why?", "response": "So.", "error": None, "timestamp": "2026-01-02T03:04:06Z"},
+            {"question": "When?", "response": "Now.", "error": None, "timestamp": "2026-01-02T03:04:07Z"},
+            {"question": "Who?", "response": None, "error": "TimeoutError: 30 s", "timestamp": "2026-01-02T03:04:08Z"},
+        ],
+        {},
+    ),
+    "the-same-question-again": (
+        "r.jsonl",
+        [{"question": f"Why {n % 2}?", "answer": f"So {n}.", "score": n / 4, "reason": f"it is {n}"} for n in range(4)],
+        {},
+    ),
+    "costs-times-tools-and-topics": (
+        "r.jsonl",
+        [
+            {
+                "id": f"q{n}", "prompt": f"Why {n}?", "completion": f"So {n}.", "model": "m-1", "latency_ms": 100 * n,
+                "input_tokens": 10 + n, "output_tokens": n, "cost_usd": n / 8, "tool_calls": CALLED, "topic": "math",
+                "passed": n % 2 == 0, "finish_reason": "stop", "seed": n,
+            }
+            for n in range(3)
+        ],
+        {},
+    ),
+    "a-system-of-objects": (
+        "r.json",
+        [
+            {"goal": f"Open {n}", "agent": {"name": name, "final_answer": f"Opened {n}"}, "success": n % 2}
+            for n in range(3)
+            for name in ("react", "plan")
+        ],
+        {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_whole_run_of_a_table(tmp_path, golden, name):
+    file, rows, options = TABLES[name]
+    path = tmp_path / file
+    if file.endswith("jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text(rows if isinstance(rows, str) else json.dumps(rows))
+    told = _whole(import_results("csv", [path], tmp_path / "runs", options=options))
+    golden(f"imports/table-{name.replace(chr(32), chr(45)).replace(chr(44), '')}.jsonl", told)

@@ -8,10 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from karat.foreign import Json
 from karat.records import McpServer
 from karat.redact import Redactor
 from karat_servers.server_checks.checks import CHECKS
+from karat_servers.server_checks.probe import Listing, Probe
 from karat_servers.server_checks.running import check_server
+from karat_servers.server_checks.wire import Reply
 
 SERVER = Path(__file__).with_name("planted_server.py")
 
@@ -124,3 +127,107 @@ def test_what_a_server_says_is_cleaned_cut_and_free_of_secrets(tmp_path):
     assert len(names.seen) < 200
     everything = msgspec.json.encode(report).decode()
     assert not [text for text in ("\x1b", "\u202e", "key-of") if text in everything]
+
+
+class Told(Probe):
+    """A server of which the lists and the replies are written down."""
+
+    def __init__(self, tools, replies=(), gone="", **calls):
+        server = McpServer(name="told", type="stdio", command="python")
+        super().__init__(server, folder=Path(), seconds=1.0, calls=calls, redact=Redactor({}))
+        self.lists["tools"] = Listing(items=[Json(tool) for tool in tools], offered=True)
+        self.replies, self.gone = list(replies), gone
+
+    async def ask(self, method, params=None, **chosen):
+        return self.replies.pop(0)
+
+    async def alive(self):
+        return self.gone
+
+
+def tool(name="look", description="Looks up where a page is.", about="what is looked for", **more):
+    schema = {"type": "object", "properties": {"q": {"type": "string", "description": about}}, "required": ["q"]}
+    return {"name": name, "description": description, "inputSchema": schema, **more}
+
+
+def reply(kind="result", **more):
+    return Reply(kind=kind, **more)
+
+
+SAID = {"content": [{"type": "text", "text": "found"}]}
+READS = {"annotations": {"readOnlyHint": True}, "inputSchema": {"type": "object"}}
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+ERROR = reply("error", code=-32602, message="no such")
+LISTS = {
+    "sound": [tool(), tool("write", "Stores a new text under its title.")],
+    "names": [tool("a b"), tool("a.b"), tool("x" * 65), tool("x" * 129), tool("")],
+    "only odd names": [tool("a.b"), tool("x" * 64)],
+    "twice": [tool(), tool(), tool("b"), tool("b"), tool("c")],
+    "schemas": [
+        tool("a", inputSchema={}), tool("b", inputSchema={"type": "object", "properties": 7}),
+        tool("c", outputSchema={}), tool("d", outputSchema={"type": "array"}), tool("e", outputSchema=NUMBER),
+    ],
+    "descriptions": [
+        tool("a", ""), tool("b", " "), tool("c", "x" * 1025, about=""), tool("d", "y" * 1030), tool("e", "z" * 1024),
+    ],
+    "alike": [
+        tool("a", "Finds one page of docs"), tool("b", "finds one page of docs!"), tool("c", "Finds one"),
+        tool("d", "Else is far away"),
+    ],
+    "no arguments": [tool("a", inputSchema={"type": "object"})],
+    "destructive": [tool("a", annotations={"destructiveHint": True})],
+}  # fmt: skip
+REPLIES = {
+    "errors.method": [
+        [reply("error", code=-32601)],
+        [reply("error", code=-32000)],
+        [reply("error", status=404)],
+        [reply()],
+    ],
+    "errors.tool": [[ERROR], [reply(result={"isError": True})], [reply(result=SAID)], [reply("timeout", seconds=1.0)]],
+    "errors.arguments": [[ERROR, ERROR], [reply(result=SAID), ERROR], [reply("closed"), ERROR]],
+}  # fmt: skip
+CALLS = {
+    "sound": ([tool(**READS)], [reply(result=SAID, size=30, seconds=0.5)]),
+    "an error": ([tool(**READS), tool("b", **READS)], [ERROR, reply(result={"content": 7}, size=5)]),
+    "structured": (
+        [tool(**READS, outputSchema=NUMBER)], [reply(result={**SAID, "structuredContent": {"n": 1}}, size=100_001)]
+    ),
+    "structured of another shape": (
+        [tool(**READS, outputSchema=NUMBER)], [reply(result={**SAID, "structuredContent": {"n": "1"}}, size=10**9)]
+    ),
+    "no structure": ([tool(**READS, outputSchema=NUMBER)], [reply(result=SAID, size=100_000)]),
+    "nothing to call": ([tool()], []),
+}  # fmt: skip
+
+
+def test_what_is_found_in_what_a_server_says(golden):
+    checks = {check.id: check for check in CHECKS}
+    told = []
+
+    def look(name, probe):
+        found = asyncio.run(checks[name].look(probe))
+        told.append(f"    {name}: {found.verdict}: {found.seen}")
+
+    for case, tools in LISTS.items():
+        told.append(f"tools: {case}")
+        for name in checks:
+            if name.startswith(("tools.", "descriptions.")) and (
+                name != "tools.schemas" or case in ("sound", name[6:])
+            ):
+                look(name, Told(tools))
+    told.append("arguments: destructive")
+    look("errors.arguments", Told(LISTS["destructive"]))
+    for name, each in REPLIES.items():
+        told.append(f"replies: {name}")
+        for replies in each:
+            look(name, Told(LISTS["sound"], replies))
+        look(name, Told(LISTS["sound"], each[0], gone="the end of the connection"))
+    for case, (tools, replies) in CALLS.items():
+        told.append(f"calls: {case}")
+        probe = Told(tools, replies)
+        for name in ("calls.results", "calls.structured", "calls.size"):
+            look(name, probe)
+    told.append("calls: one that was named, and reports a failure")
+    look("calls.results", Told([tool()], [reply(result={**SAID, "isError": True})], look={"q": "x"}))
+    golden("servers/findings.txt", "\n".join(told) + "\n")

@@ -275,7 +275,7 @@ async def names(probe: Probe) -> Finding:
             f"with dots, or longer than 64 characters, which many models refuse: {named(odd)}"
         )
 
-    return passed(f"{len(names)} names")
+    return passed(formats.plural(len(names), "name"))
 
 
 @_check("tools.duplicates", "Give each tool a unique name.", needs="tools")
@@ -355,7 +355,7 @@ async def arguments_described(probe: Probe) -> Finding:
     seen = f"{len(without)} of {total} without description: {named(without)}"
     if without:
         return warning(seen)
-    return passed(f"all {total} are described")
+    return passed(f"{formats.plural(total, 'argument')} described")
 
 
 @_check(

@@ -231,6 +231,12 @@ def test_a_program_gives_metrics_of_what_it_is_told(setting):
     code = "import json, sys; t = json.load(sys.stdin); print(json.dumps({'a': len(t['replies']), 'b': t['golden'] == ['g'], 'c': None}))"  # noqa: E501 -- one program
     options = {"command": [*PYTHON, code], "metrics": {"a": {"low": 0}, "b": {"high": 1}, "c": {}}}
     assert scored(command, options, setting).values == {"a": 1, "b": True, "c": None}
+    made = command.Command(command.Command.Options(**options), setting)
+    assert [(one.name, one.low, one.high) for one in made.metrics] == [
+        ("a", 0, None),
+        ("b", None, 1),
+        ("c", None, None),
+    ]
 
 
 @pytest.mark.parametrize(

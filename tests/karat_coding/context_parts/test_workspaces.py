@@ -19,6 +19,7 @@ from karat.context.trees import Entry, copy_tree, read_tree
 from karat.errors import BadOption
 from karat.records import Answer
 from karat.redact import Redactor
+from karat_coding import changes
 from karat_coding.changes import (
     _difference,
     apply_changes,
@@ -355,3 +356,24 @@ texts = st.lists(st.sampled_from("abcd"), max_size=40)
 def test_a_difference_makes_the_new_text_of_the_old_one(head, old, new, tail):
     old, new = [*head, *old, *tail], [*head, *new, *tail]
     assert patched(old, _difference(old, new)) == new
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "whole", "counts", "text"),
+    [
+        (None, b"a\nb\n", True, (2, 0), "--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n"),
+        (b"a\n", None, True, (0, 1), "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"),
+        (b"a\nb", b"a\nc", True, (1, 1), None),
+        (b"a\n", b"\0", True, (0, 0), "Binary file f: changed\n"),
+        (None, b"\xff", True, (0, 0), "Binary file f: added\n"),
+        (b"\0long", None, False, (0, 0), "Long file f: removed\n"),
+        (b"\0long", b"\0", False, (0, 0), "Long file f: changed\n"),
+        (b"".join(b"%d\n" % n for n in range(20_000)), b"".join(b"%d.\n" % n for n in range(20_000)), False, (0, 0),
+         "File f: changed, not compared\n"),
+    ],
+)  # fmt: skip
+def test_the_difference_of_a_file_says_what_was_not_compared(old, new, whole, counts, text):
+    diff = changes._Diff()
+    diff.add("f", old, new)
+    assert (diff.whole, (diff.added, diff.removed)) == (whole, counts)
+    assert text is None or "".join(diff.parts) == text

@@ -54,6 +54,10 @@ def test_the_whole_report(summary: Summary, run: RunFolder, golden: Any, width: 
     assert max(map(len, text.split("\n"))) <= width
 
 
+def test_the_whole_part_of_a_summary(summary: Summary, golden: Any) -> None:
+    golden("studies/summary.json", msgspec.json.format(msgspec.json.encode(summary.study), indent=1).decode() + "\n")
+
+
 def _without_time(summary: Summary) -> Summary:
     """How long a trial takes is nothing that stays the same."""
     nothing = msgspec.structs.replace(summary.total.latency, median=None, p95=None)

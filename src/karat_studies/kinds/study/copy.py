@@ -217,14 +217,10 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
 
 def _pattern(n: int) -> Floats:
     """N numbers with mean 0 and standard deviation 1."""
-    if n > 1:
-        values = np.linspace(-1.0, 1.0, n)
-    else:
-        values = np.zeros(1)
-
-    if n > 1:
-        return np.asarray(values / values.std(ddof=1))
-    return values
+    if n < 2:
+        return np.zeros(1)
+    values = np.linspace(-1.0, 1.0, n)
+    return np.asarray(values / values.std(ddof=1))
 
 
 def _groups(kind: str, human: Side, count: int) -> list[Floats]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from tests.rounding import rounded
 
 from karat import formats
 from karat.analysis import Summary, compare, summarize
@@ -95,8 +96,7 @@ A = [[1, 1, 1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]
 
 
 def test_the_whole_part_of_a_summary(summary, golden):
-    told = msgspec.json.format(msgspec.json.encode(summary.conversation), indent=1)
-    golden("conversations/summary.json", told.decode() + "\n")
+    golden("conversations/summary.json", rounded(msgspec.json.encode(summary.conversation)))
 
 
 def test_a_rate_is_over_all_declared_turns_with_weights_and_clustered(summary):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.karat_studies.study_story import CONDITIONS
+from tests.rounding import rounded
 
 from karat import blocks
 from karat.__main__ import main
@@ -55,7 +56,7 @@ def test_the_whole_report(summary: Summary, run: RunFolder, golden: Any, width: 
 
 
 def test_the_whole_part_of_a_summary(summary: Summary, golden: Any) -> None:
-    golden("studies/summary.json", msgspec.json.format(msgspec.json.encode(summary.study), indent=1).decode() + "\n")
+    golden("studies/summary.json", rounded(msgspec.json.encode(summary.study)))
 
 
 def _without_time(summary: Summary) -> Summary:

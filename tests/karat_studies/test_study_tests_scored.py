@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.rounding import rounded
 
 from karat.__main__ import main
 from karat.errors import BadDataset
@@ -189,7 +190,7 @@ def test_all_that_is_told_of_tests_of_each_kind(tmp_path, capsys, golden):
     assert code == 0, error
     _, numbers, _ = run(capsys, *asked, "--json")
     golden("studies/score-tests.txt", text.replace(str(tmp_path), ""))
-    golden("studies/score-tests.json", numbers.replace(str(tmp_path), ""))
+    golden("studies/score-tests.json", rounded(numbers.replace(str(tmp_path), "")))
 
 
 def covered(*shares: str) -> tuple[list[str], str]:

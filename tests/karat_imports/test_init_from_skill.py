@@ -14,6 +14,7 @@ from karat.config import load
 from karat.errors import BadOption
 from karat.execution import Selection
 from karat.setups import Setup, tool_of
+from karat_imports.setups.skill import Skill
 
 
 def skill(folder: Path, evals: Any, **files: str) -> Path:
@@ -120,3 +121,22 @@ def test_a_folder_without_evaluations_or_a_skill_is_refused(tmp_path: Path) -> N
     (home / "SKILL.md").touch()
     with pytest.raises(BadOption, match=r"has no evaluations \(expected: evals/evals.json\)"):
         read(home)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "beside", "known"),
+    [
+        ("evals.json", b'{"skill_name": "a", "evals": []}', False, True),
+        ("evals.JSON", b'{"evals": [{"prompt": "a"}]}', True, True),
+        ("evals.json", b'{"evals": [{"prompt": "a"}]}', False, False),
+        ("evals.txt", b'{"skill_name": "a", "evals": []}', True, False),
+        ("other.json", b'{"skill_name": "a"}', True, False),
+    ],
+)
+def test_evaluations_are_known_by_their_names_or_the_skill_beside_them(
+    tmp_path: Path, name: str, head: bytes, beside: bool, known: bool
+) -> None:
+    if beside:
+        (tmp_path / "SKILL.md").write_text("---\nname: a\n---\n")
+    (tmp_path / name).write_bytes(head)
+    assert Skill.recognizes(tmp_path / name, head) is known

@@ -550,15 +550,15 @@ def test_a_run_keeps_what_the_agent_changed_in_its_workspace(tmp_path: Path) -> 
 
 
 def test_a_file_that_is_written_again_holds_the_new_text_alone(tmp_path: Path) -> None:
-    files = Files(Path("/work"), tmp_path)
-    files.write("/work/a/b.txt", "one\ntwo\nthree")
-    files.write("/work/a/b.txt", "1\n2\n3\n4")
+    files = Files(Path("/shown"), tmp_path)
+    files.write("/shown/a/b.txt", "one\ntwo\nthree")
+    files.write("/shown/a/b.txt", "1\n2\n3\n4")
     assert (tmp_path / "a" / "b.txt").read_text() == "1\n2\n3\n4"
     parts = [(None, None), (2, None), (1, 2), (2, 1), (None, 3), (9, 1)]
-    assert [files.read("/work/a/b.txt", line, limit) for line, limit in parts] == [
+    assert [files.read("/shown/a/b.txt", line, limit) for line, limit in parts] == [
         "1\n2\n3\n4", "2\n3\n4", "1\n2\n", "2\n", "1\n2\n3\n", ""]  # fmt: skip
     os.mkfifo(tmp_path / "pipe")
-    for path in ("/work/pipe", "/etc/passwd", "/work/../x", "/work/a", "b.txt"):
+    for path in ("/shown/pipe", "/etc/passwd", "/shown/../x", "/shown/a", "b.txt"):
         with pytest.raises((OSError, ValueError)):
             files.write(path, "gone")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b.txt", "pipe"]

@@ -130,7 +130,7 @@ def test_a_folder_without_evaluations_or_a_skill_is_refused(tmp_path: Path) -> N
         ("evals.JSON", b'{"evals": [{"prompt": "a"}]}', True, True),
         ("evals.json", b'{"evals": [{"prompt": "a"}]}', False, False),
         ("evals.txt", b'{"skill_name": "a", "evals": []}', True, False),
-        ("other.json", b'{"skill_name": "a"}', True, False),
+        ("other.json", b'{"other": "a"}', True, False),
     ],
 )
 def test_evaluations_are_known_by_their_names_or_the_skill_beside_them(

@@ -193,8 +193,8 @@ def test_the_number_of_lines_that_the_writer_left_shows_a_loss_at_the_end():
 
     assert end(written(), 7) == end(written(), None) == []
     assert end(written(), 9) == ["line 7 of the journal: 2 lines are missing"]
-    assert end(written()[:6], 7) == [], "of a run that crashed nothing more is expected"
-    assert end(written()[:1], 7) == []
+    assert end(written()[:6], 7) == ["lines 5 to 6 of the journal: 1 line is missing"], "its writer did not crash"
+    assert end([], 7) == ["line 1 of the journal: 7 lines are missing"]
 
 
 def test_a_statement_that_cannot_be_decoded_states_nothing():

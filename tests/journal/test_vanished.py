@@ -211,6 +211,17 @@ def test_verify_names_the_stretch_and_what_to_do(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("left", [0, 1, 30, None])
+def test_a_journal_that_lost_its_end_is_not_taken_for_one_of_a_killed_run(tmp_path: Path, left: int | None) -> None:
+    run = made(tmp_path / "run")
+    lines = run.journal.read_bytes().splitlines(keepends=True)
+    run.journal.write_bytes(b"".join(lines[: left or 0]))
+    if left is None:
+        run.journal.unlink()
+    (damage,) = verify(run.path).damages
+    assert damage.reason.endswith(f": {len(lines) - (left or 0)} lines are missing")
+
+
 def test_a_gate_refuses_a_run_whose_lines_are_missing(tmp_path: Path) -> None:
     run, other = made(tmp_path / "run"), made(tmp_path / "other", run="5678abcd")
     lines = run.journal.read_bytes().splitlines(keepends=True)

@@ -345,7 +345,6 @@ class Gap(msgspec.Struct, frozen=True):
 class _Statement(msgspec.Struct):
     lines: int | None = None  # None: of an older karat
     digest: str = ""
-    command: str = "run"
 
 
 _statement = msgspec.json.Decoder(_Statement).decode
@@ -361,7 +360,6 @@ class Cover:
         self._start = 0  # the lines before the last statement
         self._stated = 0  # as the last statement counts them
         self._ended = False  # whether only news of servers and a `resume` may follow
-        self._crashed = True  # whether a `run` has no `end` yet
         self._begin("")
 
     def _begin(self, digest: str) -> None:
@@ -396,11 +394,8 @@ class Cover:
         self._count(lines[first:])
 
     def end_at(self, lines: int | None) -> None:
-        """Compares with the number of lines that the last writer left; None: not known.
-
-        Of a `run` without an `end`, the run's status says that it crashed, whatever is missing.
-        """
-        if lines not in (None, self.lines) and not self.gaps and not self._crashed:
+        """Compares with the number of lines that the last writer left; None: not known."""
+        if lines not in (None, self.lines) and not self.gaps:
             self._add_gap(lines - self.lines)
 
     def _count(self, lines: Sequence[bytes]) -> None:
@@ -428,7 +423,6 @@ class Cover:
         self._start = self.lines
         self._stated = stated.lines
         self._ended = line.startswith(_END)
-        self._crashed = not self._ended and stated.command == "run"
 
     def _add_gap(self, missing: int) -> None:
         """Of the lines since the last statement.

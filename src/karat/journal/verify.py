@@ -236,16 +236,14 @@ class _Found:
         decode = msgspec.json.Decoder(kind).decode
         try:
             if name == run.journal.name:
-                file = run.open_journal()
+                file: BinaryIO = run.open_journal() or BytesIO()  # a killed run may have none
             else:
-                file = run.open_file(name)
+                file = run.open_file(name) or BytesIO()
         except BadRun as error:
             reason, _, remedy = error.problem.partition("; ")
             self._add(name, None, reason, remedy or "replace it by the run's own file")
             return
 
-        if file is None:
-            return
         damaged: dict[int, str] = {}
         cover = Cover()
         with file:

@@ -118,6 +118,22 @@ def test_no_six_characters_of_a_secret_are_left(redact, kind, way):
     assert masked.endswith("(that was it)")
 
 
+@pytest.mark.parametrize("kind", ["API_KEY", "SYMBOLS", "EC_KEY"])
+def test_a_secret_in_pairs_of_bytes_and_as_a_list_of_numbers_is_masked(redact, kind):
+    data = SECRETS[kind].encode()
+    for dump in (data.hex(" ", 2), json.dumps({"type": "Buffer", "data": [*data]}), json.dumps([*data], indent=2)):
+        masked = redact(f"a dump: {dump} (that was it)")
+        assert NAMES[kind] in masked
+        assert not {dump[at : at + 18] for at in range(20, len(dump) - 18) if dump[at : at + 18] in masked}
+        assert masked.endswith("(that was it)")
+
+
+def test_the_symbols_of_a_password_are_no_ordinary_words():
+    redact = Redactor({"PW": 'Tr0ub4dor&3!x"y\\z'})
+    assert redact('it ends with &3!x"y\\z') == "it ends with ${PW}"
+    assert redact("Is 3 < 4? Yes! It is, & I am sure.") == "Is 3 < 4? Yes! It is, & I am sure."
+
+
 FORMS = ["%{:02X}", "\\x{:02x}", "{:02X} ", "{:02x}:", "0x{:02x}, ", "\\{:03o}", "\\u{:04x}", "&#{};", "&#x{:X};"]
 
 

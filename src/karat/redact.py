@@ -54,9 +54,15 @@ _ORDINARY_WORD = re.compile(
 # one number a character, as dumps and escapes of whole texts write them
 _NUMBER = r"""(?:(?:%|\\{1,8}x|0x)(?P<byte>[0-9a-f]{2})|\\{1,8}u(?P<wide>[0-9a-f]{4})
     |&\#x(?P<hex>[0-9a-f]{2,4});|&\#(?P<decimal>[0-9]{2,5});|\\{1,8}(?P<octal>[0-7]{3})
-    |(?P<alone>[0-9a-f]{2})(?<![0-9a-z]..)(?![0-9a-z]))"""
+    |(?P<alone>[0-9a-f]{2})(?:  # or two together, as xxd writes them
+        (?<![0-9a-z]..)(?=(?:[0-9a-f]{2})?(?![0-9a-z]))
+        |(?<=[0-9a-f]{4})(?<![0-9a-z]....)(?![0-9a-z])
+    ))"""
 _UNIT = re.compile(_NUMBER, re.VERBOSE)
 _DUMP = re.compile(rf"(?:{_NUMBER}[ \n:,-]{{0,2}}){{{_PIECE},}}", re.VERBOSE)
+# as lists of bytes are printed
+_LISTED = re.compile("(?P<decimal>[0-9]+)")
+_LIST = re.compile(rf"(?:[0-9]{{1,3}}\s*,\s*){{{_PIECE - 1},}}[0-9]{{1,3}}")
 _BASES = {"decimal": 10, "octal": 8}
 
 
@@ -93,27 +99,22 @@ class Redactor:
         # → how many characters in a row are a piece, of which secret
         self._grams: dict[str, tuple[int, str]] = {}
         self._phrases: dict[str, frozenset[str]] = {}  # name → words
-        for name, value in (
-            (name, value) for name, values in self._values.items() for value in values
-        ):
-            # the longer words of a pass phrase; none of a value that is something else, as a path
-            # or a key
-            words = []
-            for word in _BETWEEN_WORDS.split(value):
-                if len(word) > _PIECE - 3:
-                    words.append(word)
+        for name, values in self._values.items():
+            for value in values:
+                # the longer words of a pass phrase; none of a value that is something else, such as
+                # a path or a key
+                words = [word for word in _BETWEEN_WORDS.split(value) if len(word) > _PIECE - 3]
+                several = len(words) >= 3 or " " in value.strip()
+                odd = any(_is_odd(word) and len(word) > _ORDINARY for word in words)
+                self._phrases.setdefault(name, frozenset())
+                if several and "/" not in value and not odd:
+                    phrase = frozenset(_lower(word) for word in words if word.isalpha())
+                    self._phrases[name] |= phrase
 
-            several = len(words) >= 3 or " " in value.strip()
-            odd = any(_is_odd(word) and len(word) > _ORDINARY for word in words)
-            self._phrases.setdefault(name, frozenset())
-            if several and "/" not in value and not odd:
-                phrase = frozenset(_lower(word) for word in words if word.isalpha())
-                self._phrases[name] |= phrase
-
-            for whole in _spellings(value) | _encodings(value):
-                self._wholes.setdefault(_lower(whole), name)
-            for gram, least in _grams(value).items():
-                self._grams[gram] = min((least, name), self._grams.get(gram, (least, name)))
+                for whole in _spellings(value) | _encodings(value):
+                    self._wholes.setdefault(_lower(whole), name)
+                for gram, least in _grams(value).items():
+                    self._grams[gram] = min((least, name), self._grams.get(gram, (least, name)))
 
         self.active = bool(self._grams)
 
@@ -122,10 +123,11 @@ class Redactor:
             return text
         found = list(self._found(text))
         lowered = _lower(text)
-        for dump in _DUMP.finditer(lowered):
-            units = list(_UNIT.finditer(lowered, *dump.span()))
-            for first, last, name in self._found("".join(map(_character, units))):
-                found.append((units[first].start(), units[last - 1].end(), name))
+        for dumps, unit in ((_DUMP, _UNIT), (_LIST, _LISTED)):
+            for dump in dumps.finditer(lowered):
+                units = list(unit.finditer(lowered, *dump.span()))
+                for first, last, name in self._found("".join(map(_character, units))):
+                    found.append((units[first].start(), units[last - 1].end(), name))
 
         parts: list[str] = []
         end = 0
@@ -148,11 +150,7 @@ class Redactor:
             windows = [lowered[at : at + _PIECE] for at in range(first, last - _PIECE + 1)]
             found = text[first:last]
             start, stop = last - len(found.lstrip()), first + len(found.rstrip())
-            grams = []
-            for gram in windows:
-                if gram in self._grams:
-                    grams.append(self._grams[gram])
-
+            grams = [self._grams[gram] for gram in windows if gram in self._grams]
             name = self._named(lowered, start, stop, grams)
             # the name in a mask that is already there, or in a reference to a variable
             held = text[start:stop]
@@ -272,7 +270,8 @@ def _odd(form: str) -> str:
 
 
 def _is_odd(word: str) -> bool:
-    return len(word) > _PIECE - 3 and _ORDINARY_WORD.fullmatch(word) is None
+    short = len(word) <= _PIECE - 3 and word.isalnum()
+    return not short and _ORDINARY_WORD.fullmatch(word) is None
 
 
 def _lower(text: str) -> str:

@@ -69,6 +69,9 @@ def error(message: str, code: int = -32001) -> dict[str, object]:
         pytest.param(200, [error("Session not found")], id="200 with an error in a stream"),
         pytest.param(409, error("Unknown session", -32600), id="409 about the session"),
         pytest.param(500, error("Internal error: session not found", -32603), id="500 about the session"),
+        pytest.param(422, "Unexpected message, expect initialize request", id="422 with a text"),
+        pytest.param(422, {"detail": "Session has expired"}, id="422 with other JSON"),
+        pytest.param(419, "session expired", id="419 with a text"),
     ],
 )
 def test_an_expired_session_is_renewed_and_the_call_repeated(toolbox, condition, raw_server, status, body):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -31,7 +32,7 @@ _SESSION_ENDED = re.compile(
     r"session\b.*\b(?:not found|not exist|unknown|expired|invalid|ended|closed|terminated|gone)\b"
     r"|session\b.*\b(?:no longer|not) (?:valid|active|available|open)\b"
     r"|\b(?:no such|unknown|invalid|expired|missing|no valid)\b.{0,20}\bsession\b"
-    r"|\bnot (?:been )?initiali[sz]ed\b"
+    r"|\bnot (?:been )?initiali[sz]ed\b|\bexpect\w* initiali[sz]e\b"
 )
 
 
@@ -40,6 +41,13 @@ class _Message(msgspec.Struct):
 
     method: str | None = None
     id: int | str | None = None
+
+
+class _Reply(msgspec.Struct):
+    """What matters of a reply."""
+
+    jsonrpc: object
+    error: JsonObject | None = None
 
 
 class SessionClient(httpx2.AsyncClient):
@@ -63,13 +71,10 @@ class SessionClient(httpx2.AsyncClient):
         if self._renewed_id is not None and SESSION_ID in request.headers:
             request.headers[SESSION_ID] = self._renewed_id
 
-        if request.method != "POST":
-            message = _Message()
-        else:
-            try:
+        message = _Message()
+        if request.method == "POST":
+            with suppress(msgspec.DecodeError, httpx2.RequestNotRead):
                 message = msgspec.json.decode(request.content, type=_Message)
-            except (msgspec.DecodeError, httpx2.RequestNotRead):
-                message = _Message()
 
         if message.method in _OPENING:
             self._opening[message.method] = request
@@ -132,17 +137,23 @@ class SessionClient(httpx2.AsyncClient):
 
 async def _expired(response: httpx2.Response) -> bool:
     """Whether the server no longer knows the session: 404, 410, 400 unless it is about something
-    else, or an error that says so with another status.
+    else, or an error or a text of any other client error that says so.
     """
     status = response.status_code
     if SESSION_ID not in response.request.headers or status in _NOT_THE_SERVER:
         return False
     error = await _error_in(response)
-    if error is None:
+    if error is None and (status in _ENDED or not response.is_client_error):
         return status in _ENDED
-    if status in (404, 410):
+    if error is None:
+        await response.aread()
+        words = response.text[:_LONGEST_ERROR]
+    elif status in (404, 410):
         return error.get("code") != -32601  # a method that it does not know
-    words = str(error.get("message")).lower()
+    else:
+        words = str(error.get("message"))
+
+    words = words.lower()
     if status == 400:
         return "session" in words or "initiali" in words
     return _SESSION_ENDED.search(words) is not None
@@ -177,17 +188,9 @@ async def _error_in(response: httpx2.Response) -> JsonObject | None:
     else:
         return None
 
-    try:
-        message = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-
-    if isinstance(message, dict) and "jsonrpc" in message:
-        error = message.get("error")
-    else:
-        error = None
-
-    return error if isinstance(error, dict) else None
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(body, type=_Reply).error
+    return None
 
 
 class _Begun(httpx2.AsyncByteStream):

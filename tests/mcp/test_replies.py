@@ -79,6 +79,11 @@ MALFORMED = [
         "its reply is nested too deeply",
         id="nested",
     ),
+    pytest.param(
+        '{"jsonrpc": "2.0", "id": ID, "result": {"x": ' + "[" * 300 + "]" * 300 + "}}",
+        "its reply is nested too deeply",
+        id="nested for the SDK",
+    ),
 ]
 
 AROUND = [
@@ -180,6 +185,7 @@ def test_a_reply_is_read_whatever_else_a_stdio_server_prints(tmp_path: Path, rep
     [
         ({"content": "Paris"}, "content: input should be a valid list"),
         ({"content": [{"type": "text", "text": ["Paris"]}]}, "content.0.text: input should be a valid string"),
+        ({"content": [{"type": "image", "data": "Paris"}]}, "content.0.mimeType: field required"),
         ({"content": [], "structuredContent": {"city": "Paris"}}, "structuredContent.city is not as `type` of the"),
     ],
 )
@@ -222,6 +228,7 @@ def test_null_is_as_if_absent(toolbox, condition, raw_server):
         ('{"jsonrpc": "2.0", "id": "ID", "result": GOOD}', "its reply has the id '"),
         ('{"jsonrpc": "2.0", "id": ID, "result": {"x": "\\ud800"}}', "Invalid JSON: "),
         ('{"jsonrpc": "2.0", "id": ID, ', "Invalid JSON: "),
+        ('[{"jsonrpc": "2.0", "id": ID, "result": GOOD}]', "its reply is not valid (input should be an object)"),
     ],
 )
 def test_an_http_server_is_told_what_is_wrong_with_its_reply(

@@ -72,11 +72,8 @@ class Tail:
         text = self._kept.decode("utf-8", "replace")
         if self._cut:  # text before the first line break may start in the middle of a secret
             text = text.partition("\n")[2]
-        lines = []
-        for line in redact(printable(redact(text))).splitlines():
-            if line.strip():
-                lines.append(line.rstrip())
-
+        whole = redact(printable(redact(text))).splitlines()
+        lines = [line.rstrip() for line in whole if line.strip()]
         return "\n".join(lines[-self.SHOWN_LINES :])[-self.SHOWN_CHARACTERS :]
 
 
@@ -174,7 +171,7 @@ def _from_process(
         ended = f"was killed by signal {-code}"
 
     if ready:
-        return "mcp_server_down", f"{ended} while in use", True
+        return "mcp_server_down", f"{ended} while in use{_not_mcp(evidence)}", True
     return (
         "mcp_server_start",
         f"{ended} before the handshake{_not_mcp(evidence)}{_program(server, words)}",
@@ -185,25 +182,16 @@ def _from_process(
 def _program(server: McpServer, words: str) -> str:
     """The interpreter of a server that lacks a package: often not the one the user intended."""
     command = server.command or ""
-    if (
-        "ModuleNotFoundError" not in words
-        and "ImportError" not in words
-        and "No module named" not in words
-    ):
+    if "ImportError" not in words and "No module named" not in words:
         return ""
-
     if command in ("python", "python3"):
         return (
             f"; `{command}` is karat's own interpreter, {sys.executable}: if the server's "
             f"packages are in another environment, give the full path of its python as `command`"
         )
 
-    if "/" not in command:
-        path = shutil.which(command)
-    else:
-        path = None
-
-    if path is not None:
+    path = shutil.which(command)
+    if path not in (None, command):
         return f"; `{command}` is {path}"
     return ""
 

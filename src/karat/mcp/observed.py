@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import printable
-from karat.mcp.results import Outcome, as_call
+from karat.mcp.results import Outcome, as_call, bounded
 from karat.records import JsonObject, ToolCall
 
 
@@ -56,7 +56,7 @@ class Observed:
                 self.server,
                 tool,
                 given,
-                answer,
+                bounded(answer),
                 clean=lambda text: printable(self._redact(text)).strip(),
             )
             self.calls.append(call)

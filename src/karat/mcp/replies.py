@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _INVALID_REPLY = -32600
 _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
-_FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.([\w.]+)\n\s+(.*?) \[type=", re.MULTILINE)
+_FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.?([\w.]*)\n\s+(.*?) \[type=", re.MULTILINE)
+_TOO_DEEP = "its reply is nested too deeply"  # for the SDK, or for Python
 _ABSENT = "Field required"  # the message for absent forms of a reply
 _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
 # pieces of the reply, which pydantic cuts
@@ -88,14 +89,10 @@ class Pending:
         """An error for the only open request (the SDK's client drops the event); None: there is
         none, or several.
         """
-        if isinstance(error, ValueError) and len(self._ids) == 1:
-            alone = list(self._ids)
-        else:
-            alone = []
-
-        if alone:
-            return self._error(alone[0], _in_short(str(error)))
-        return None
+        if not isinstance(error, ValueError) or len(self._ids) != 1:
+            return None
+        (alone,) = self._ids
+        return self._error(alone, _in_short(str(error)))
 
     def malformed(self, line: bytes) -> tuple[Sequence[JSONRPCMessage], str]:
         """What a line that is no message brings for the requests: errors, or the replies that stand
@@ -123,7 +120,7 @@ class Pending:
             message = {}
             if (number := _NUMBER.match(text)) is not None:
                 message = {"jsonrpc": "2.0", "id": int(number[1] or number[2])}
-            problem = "its reply is nested too deeply"
+            problem = _TOO_DEEP
 
         if isinstance(message, list):
             problem = "its reply is a batch, which the protocol does not have"
@@ -158,18 +155,9 @@ class Pending:
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""
-        same = []
-        for known in self._ids:
-            if known == number and not isinstance(number, bool):
-                same.append(known)
-
-        alike = [known for known in self._ids if _spelled(known) == _spelled(number)]
         if number is None and len(self._ids) == 1:
-            alone = list(self._ids)
-        else:
-            alone = []
-
-        return next(iter([*same, *alike, *alone]), None)
+            (number,) = self._ids
+        return next((known for known in self._ids if _spelled(known) == _spelled(number)), None)
 
     def _error(self, number: int | str, problem: str) -> JSONRPCError:
         from mcp_types import ErrorData, JSONRPCError
@@ -193,7 +181,7 @@ def _in_short(validation: str) -> str:
     faults = []
     for where, text in _FAULT.findall(validation):
         if text != _ABSENT:
-            faults.append(f"{where}: {text[:1].lower()}{text[1:]}")
+            faults.append(f"{where}: {text[:1].lower()}{text[1:]}".removeprefix(": "))
 
     no_json = _NO_JSON.search(validation)
     if no_json:
@@ -237,7 +225,12 @@ def _problem(reply: dict[str, object]) -> str:
         # Without its words: a scorer could find the answer in them
         return f"its result must be an object, got {_kind(reply['result'], quoted=False)}"
 
-    return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
+    try:
+        json.dumps(reply, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
+
+    return _TOO_DEEP
 
 
 def _kind(value: object, *, quoted: bool = True) -> str:

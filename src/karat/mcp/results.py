@@ -69,14 +69,10 @@ def as_call(
     *,
     clean: Callable[[str], str],
 ) -> ToolCall:
-    """The outcome as kept in the journal. `clean` is applied to errors."""
-    text = None
-    outcome = bounded(outcome)
+    """An outcome, `bounded` before, as kept in the journal. `clean` is applied to errors."""
+    text = error = None
     if outcome.error is not None:
         error = clean(outcome.error)
-    else:
-        error = None
-
     if outcome.result is not None:
         text = as_text(outcome.result)
         if getattr(outcome.result, "is_error", False):
@@ -143,7 +139,10 @@ def misfit(error: BaseException) -> str:
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
+        errors = error.errors(include_url=False, include_input=False)
+        # Of a union such as the blocks of a content, only the form of this `type`
+        others = {fault["loc"][:-1] for fault in errors if fault["loc"][-1:] == ("type",)}
+        first = next((fault for fault in errors if fault["loc"][:-1] not in others), errors[0])
         # Without the names of the SDK's types
         parts = map(str, first["loc"])
         where = ".".join(part for part in parts if not part[:1].isupper())

@@ -154,27 +154,22 @@ class _ClientFile:
             node.file = f"{self._name}, line {node.line}"
             node.line, node.column = self._reference.line, self._reference.column
 
-        if only is None:
-            wanted = list(listed)
-        else:
+        wanted = list(listed)
+        if only is not None:
             names = [node.value for _, node in only.children()]
-            if not names or not all(isinstance(name, str) for name in names):
+            wanted = [name for name in names if isinstance(name, str)]
+            if not names or wanted != names:
                 example = f"[{next(iter(listed), 'docs')}]"
                 self._fault(f"must be a list of servers' names, e.g. {example}", "only")
-                wanted = None
-            else:
-                unknown = [str(name) for name in names if name not in listed]
-                for name in unknown:
-                    message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
-                    self._fault(message, "only")
+                return None
+            unknown = [name for name in wanted if name not in listed]
+            for name in unknown:
+                message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
+                self._fault(message, "only")
 
-                if unknown:
-                    wanted = None
-                else:
-                    wanted = [str(name) for name in names]
+            if unknown:
+                return None
 
-        if wanted is None:
-            return None
         servers = {}
         for name in wanted:
             if self._is_taken(name, listed[name]):
@@ -296,10 +291,9 @@ class _ClientFile:
         for key in ("args", "env", "headers"):
             below = server.get(key)
             if below is not None and isinstance(below.value, dict):  # null: not set
-                kept = [
-                    (name, node) for name, node in below.value.items() if node.value is not None
-                ]
-                below.value = dict(kept)
+                below.value = {
+                    name: node for name, node in below.value.items() if node.value is not None
+                }
 
             for _, node in below.children() if below is not None else ():
                 if isinstance(node.value, (bool, int, float)):
@@ -374,11 +368,7 @@ def _listed(top: Node) -> dict[str, Node]:
         if holder is not None and isinstance(holder.value, dict):
             return {str(name): server for name, server in holder.value.items()}
 
-    bare = {}
-    for name, node in top.children():
-        if node.keys() & {"command", "url"}:
-            bare[str(name)] = node
-
+    bare = {str(name): node for name, node in top.children() if node.keys() & {"command", "url"}}
     inner = top.get(_SETTINGS)
     if not bare and inner is not None and isinstance(inner.value, dict):
         return _listed(inner)

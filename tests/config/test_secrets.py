@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -131,3 +132,37 @@ conditions: {env: {system_prompt: "${PROGRAM}", mcp_servers: [env, headers]}, ap
 )
 def test_names_that_sound_secret(name: str, secret: bool) -> None:
     assert sounds_secret(name) is secret
+
+
+KEY = "sk-proj-9fQ2Lr7xTn4KbVz8Wc1Y"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--api-key", KEY],
+        [f"--api-key={KEY}"],
+        ["-e", f"GITHUB_TOKEN={KEY}"],
+        ["--header", f"Authorization: Bearer {KEY}"],
+        ["-y", "server-postgres", "postgresql://karat:pw123456@localhost/db"],
+        [f"https://tools.example/mcp?api_key={KEY}"],
+    ],
+)
+def test_a_key_in_a_programs_arguments_is_a_fault_and_is_not_shown(read: Read, args: list[str]) -> None:
+    with pytest.raises(BadExperiment) as error:
+        read(TEXT.replace('["--token", "${DOCS_TOKEN}", "${PLAIN}"]', json.dumps(args)), env=ENV)
+    assert str(error.value).count("a secret must not be in the file") == 1
+    assert KEY[8:] not in str(error.value)
+    assert "pw123456" not in str(error.value)
+
+
+def test_arguments_that_only_sound_secret_are_taken(read: Read) -> None:
+    args = ["--key", "certs/server-2024-prod.key", "--max-tokens", "100000", "--auth=oauth2", "--cookie", "none"]
+    args += ["--token", "${DOCS_TOKEN}", "--key", "server-2024-production.pem", "--name=release-2024-08-06-build"]
+    found = read(TEXT.replace('["--token", "${DOCS_TOKEN}", "${PLAIN}"]', json.dumps(args)), env=ENV)
+    assert len(found.servers[0].args) == len(args)
+
+
+def test_a_variable_in_an_address_among_arguments_is_secret(read: Read) -> None:
+    text = TEXT.replace('"${PLAIN}"', '"postgresql://karat:${PLAIN}@localhost/db"')
+    assert read(text, env=ENV).secrets["PLAIN"] == ENV["PLAIN"]

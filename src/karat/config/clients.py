@@ -264,11 +264,10 @@ class _ClientFile:
             found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
 
         unread = []
-        for key in found:
-            if key in _FILTERS:
-                chosen = [child.value for _, child in found[key].children()]
-                if found[key].value not in (None, "*") and chosen not in ([], ["*"]):
-                    unread.append(f"`{key}`")
+        for key, node in found.items():
+            chosen = [child.value for _, child in node.children()]
+            if key in _FILTERS and node.value not in (None, "*") and chosen not in ([], ["*"]):
+                unread.append(f"`{key}`")
 
         if unread:
             message = f"karat does not apply {' and '.join(unread)}: agents see every tool"

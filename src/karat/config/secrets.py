@@ -8,7 +8,8 @@ name suggests it (`${SEARCH_API_KEY}` in a program's arguments).
 A literal in a secret position is an error only if it can be a secret: an `api_key…`,
 a header, variable or query parameter named like one (a word of its name is key, token,
 secret, password, authorization, cookie, …), the password or the single token before the `@` of a
-URL. `INDEX: ./docs` and `Accept: text/html` are allowed.
+URL, and what looks like a key behind such a name in a program's arguments. `INDEX: ./docs` and
+`Accept: text/html` are allowed.
 
 `api_key_env: NAME` is not a secret but names its variable; so do `client_secret_env` and
 `private_key_env`.
@@ -32,6 +33,12 @@ _WORDS = {
 }
 # `…_env` names the variable that holds it
 _NAME_SECRETS = ("api_key", "client_secret", "private_key")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
+# --api-key KEY, --token=KEY, -e API_KEY=KEY, --header "Authorization: Bearer KEY"; not a file
+_ARGUMENT = re.compile(
+    r"(?i)([a-z]+)(?:\s*[=:]\s*|\s+)(?:bearer\s+)?"
+    r"(?=\S*\d)(?=\S*[a-z])[\w.+~-]{16,}(?<!\.\w\w\w)=*$"
+)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -117,6 +124,14 @@ class Secrets:
             self._take(place, node, text, literal=True)
         elif len(option) >= 2 and option[-2] in ("headers", "env"):
             self._take(place, node, text, literal=sounds_secret(str(option[-1])))
+        elif len(option) >= 2 and option[-2] in ("args", "command"):
+            before = self._root.get(*place[:-1], int(place[-1]) - 1)
+            named = _ARGUMENT.search(f"{before and before.value} {text}")
+            address = _ADDRESS.search(node.template or text)
+            if address is not None:
+                self._url(place, address[0])
+            elif named is not None and sounds_secret(named[1]):
+                self._take(place, node, text, literal=True)
         elif key == "url" or key.endswith("_url"):
             self._url(place, node.template or text)
 
@@ -127,8 +142,8 @@ class Secrets:
     def _take(self, place: Place, node: Node, text: str, *, literal: bool) -> None:
         self.variables.update(node.variables)
         if literal and text and not node.variables:
-            name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_") or "SECRET"
-            remedy = f"write `${{{name}}}` and set that environment variable"
+            name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_0123456789")
+            remedy = f"write `${{{name or 'SECRET'}}}` and set that environment variable"
             self._literal(place, text, f"a secret must not be in the file; {remedy}")
 
     def _url(self, place: Place, template: str) -> None:

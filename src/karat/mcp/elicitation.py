@@ -52,21 +52,19 @@ def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
 
     Raises AgentFault for an invalid cell.
     """
-    if condition.elicit is None or condition.elicit.column is None:
-        if condition.elicit is not None:
-            return condition.elicit.answers
+    elicit = condition.elicit
+    if elicit is None:
         return ()
-
-    cell = sample.metadata.get(condition.elicit.column)
-    if cell is None or cell == "":
+    if elicit.column is None:
+        return elicit.answers
+    cell = sample.metadata.get(elicit.column)
+    if cell in (None, ""):
         return ()
     try:
         text = isinstance(cell, str) and cell not in ("accept", "decline", "cancel")
         return answers_from(json.loads(cell) if text else cell)
     except ValueError as error:
-        message = (
-            f"the column `{condition.elicit.column}` {error if str(error) == _WANTED else _WANTED}"
-        )
+        message = f"the column `{elicit.column}` {error if str(error) == _WANTED else _WANTED}"
         raise AgentFault("bad_elicit", message) from None
 
 

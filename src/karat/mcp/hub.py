@@ -136,10 +136,12 @@ def _cut_off(talk: asyncio.Task[None]) -> None:
 
 
 class Refused(Exception):
-    """A request that gets an error of the protocol."""
+    """A request that gets an error of the protocol. `code`: None: the server gave none."""
 
-    def __init__(self, code: int, message: str, data: object = None) -> None:
-        self.error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    def __init__(self, code: int | None, message: str, data: object = None) -> None:
+        self.error = {"code": INTERNAL if code is None else code, "message": message}
+        if data is not None:
+            self.error["data"] = data
         super().__init__(message)
 
 
@@ -260,7 +262,7 @@ class ProxySession:
 
 def _passed_on(outcome: Outcome) -> JsonObject:
     if outcome.error is not None:
-        raise Refused(outcome.code if outcome.code is not None else INTERNAL, outcome.error)
+        raise Refused(outcome.code, outcome.error)
     return as_json(outcome.result)
 
 
@@ -270,26 +272,15 @@ def introduction(about: dict[str, object], parameters: dict[str, object]) -> dic
     `about`: the server's introduction.
     """
     asked = parameters.get("protocolVersion")
-    known = {}
-    for key in ("serverInfo", "instructions"):
-        if about.get(key) is not None:
-            known[key] = about[key]
-
-    if asked in _VERSIONS:
-        version = asked
-    else:
-        version = _VERSIONS[-1]
-
-    anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
+    known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key)}
+    version = asked if asked in _VERSIONS else _VERSIONS[-1]
     has = about.get("capabilities")
-    offered: JsonObject = {}
-    for name in ("resources", "prompts"):
-        if isinstance(has, dict) and name in has:
-            offered[name] = {}
-
+    if not isinstance(has, dict):
+        has = {}
     return {
         "protocolVersion": version,
-        "capabilities": {"tools": {}, **offered},
-        **anonymous,
+        "capabilities": {"tools": {}}
+        | {name: {} for name in ("resources", "prompts") if name in has},
+        "serverInfo": {"name": "anonymous", "version": ""},
         **known,
     }

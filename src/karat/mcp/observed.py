@@ -50,16 +50,15 @@ class Observed:
 
                 answer = Outcome(result=result)
 
-            given = asked.get("arguments") or {}
-            tool = str(asked.get("name"))
-            call = as_call(
-                self.server,
-                tool,
-                given,
-                bounded(answer),
-                clean=lambda text: printable(self._redact(text)).strip(),
+            self.calls.append(
+                as_call(
+                    self.server,
+                    str(asked.get("name")),
+                    asked.get("arguments") or {},
+                    bounded(answer),
+                    clean=lambda text: printable(self._redact(text)).strip(),
+                )
             )
-            self.calls.append(call)
 
     def failed(self, fault: InfrastructureFault) -> None:
         """The server could not be reached, or ended while it was in use."""

@@ -74,13 +74,9 @@ class Screen:
             return
         kept = []
         for place, tool in enumerate(tools, start=1):
-            if isinstance(tool, dict):
-                name = tool.get("name")
-            else:
-                name = None
-
-            if not isinstance(name, str):
-                name = f"number {place} of the list"
+            name = f"number {place} of the list"
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                name = tool["name"]
             problem = _problem(result | {"tools": [tool]}, version)
             if problem is None and name in self._names:
                 self.left_out[f"another {name}"] = "a tool before it has the same name"
@@ -106,12 +102,9 @@ def _problem(result: JsonObject, version: str) -> str | None:
         place = ".".join(map(str, first["loc"][2:]))
         return f"its {place or 'definition'} is not valid ({first['msg'].lower()})"
 
-    headers = [find_invalid_x_mcp_header(tool["inputSchema"]) for tool in result["tools"]]
-    if version == MODERN_PROTOCOL:
-        wrong = next(filter(None, headers), None)
-    else:
-        wrong = None
+    for tool in result["tools"]:
+        wrong = find_invalid_x_mcp_header(tool["inputSchema"])
+        if wrong is not None and version == MODERN_PROTOCOL:
+            return f"its x-mcp-header is not valid ({wrong})"
 
-    if wrong is None:
-        return None
-    return f"its x-mcp-header is not valid ({wrong})"
+    return None

@@ -375,14 +375,9 @@ class Toolbox:
         if attempt is not None and attempt.elicit:
             answering = Answering(attempt, server.name, on_news=self._on_news)
 
-        if server.auth is None:
-            tokens = None
-        else:
-            if server.name not in self._tokens:
-                tokens = part("oauth", f"mcp_servers.{server.name}.auth")
-                self._tokens[server.name] = tokens(server, redact=self._redact, person=self._person)
-
-            tokens = self._tokens[server.name]
+        if server.auth is not None and server.name not in self._tokens:
+            tokens = part("oauth", f"mcp_servers.{server.name}.auth")
+            self._tokens[server.name] = tokens(server, redact=self._redact, person=self._person)
 
         session = Session(
             server,
@@ -391,7 +386,7 @@ class Toolbox:
             relist_seconds=self._relist_seconds,
             report=partial(self._hear, elicits=answering is not None),
             answering=answering,
-            tokens=tokens,
+            tokens=self._tokens.get(server.name),
         )
         known = self._first_lists.get((server.name, False))
         # A program stays what it is; what listens at an address may be replaced by a newer one

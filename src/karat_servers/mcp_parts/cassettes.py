@@ -31,7 +31,7 @@ import msgspec
 from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
-from karat.mcp.hub import INTERNAL, NO_METHOD, Refused, introduction
+from karat.mcp.hub import NO_METHOD, Refused, introduction
 from karat.mcp.parts import ServerConnection
 from karat.mcp.preflight import Offer, offer_of
 from karat.mcp.results import READS, Outcome, as_json, bounded, recorded_arguments, result_of
@@ -55,21 +55,11 @@ class RecordedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     retry_after: float | None = None
 
     def as_fault(self) -> InfrastructureFault:
-        return InfrastructureFault(
-            self.kind,
-            self.message,
-            retriable=self.retriable,
-            retry_after=self.retry_after,
-        )
+        return InfrastructureFault(**msgspec.structs.asdict(self))
 
     @classmethod
     def of(cls, fault: InfrastructureFault) -> RecordedFault:
-        return cls(
-            kind=fault.kind,
-            message=fault.message,
-            retriable=fault.retriable,
-            retry_after=fault.retry_after,
-        )
+        return msgspec.convert(fault, cls, from_attributes=True)
 
 
 class RecordedRequest(
@@ -202,7 +192,7 @@ class CassetteReader:
                     self._relayed.add(line.session)
                 if line.method in READS:
                     self._reading.add(line.session)
-                request = _request(line.method, line.arguments, self._redact)
+                request = self.request(line.method, line.arguments)
                 for n in (line.n, None):
                     self._places[self._key(line.session, request, n)] = place
                 if line.result is not None:
@@ -222,9 +212,7 @@ class CassetteReader:
         n: int | None,
     ) -> RecordedRequest | None:
         """The n-th answer (from 0), or the last one; None: it was never asked."""
-        place = self._places.get(
-            self._key(attempt.name, _request(method, arguments, self._redact), n)
-        )
+        place = self._places.get(self._key(attempt.name, self.request(method, arguments), n))
         if place is None:
             return None
         asked = self._at(place)
@@ -412,19 +400,9 @@ class _Recorded:
     ) -> Outcome:
         with self._recording.asking(method, parameters) as asking:
             outcome = bounded(await answer)
-            reply = outcome.result
-            if reply is not None:
-                result = as_json(reply)
-            else:
-                result = None
-
-            asking.keep(
-                result=result,
-                error=outcome.error,
-                code=outcome.code,
-                milliseconds=outcome.milliseconds,
-                elicited=outcome.elicited,
-            )
+            asking.keep(**msgspec.structs.asdict(outcome))
+            if outcome.result is not None:
+                asking.keep(result=as_json(outcome.result))
 
         return outcome
 
@@ -495,24 +473,15 @@ class Replayed:
     async def read(self, method: str, parameters: JsonObject) -> Outcome:
         asked = _without_fault(await self._found(method, parameters))
         result = result_of(method, asked.result)
-        # Whether the current script would give the server the recorded answers
-        answered_alike = bool(self._attempt.elicit) or not asked.elicited
-        if self._attempt.elicit:
-            for was in asked.elicited:
+        for was in asked.elicited:
+            # The current script must give the server the recorded answers
+            if self._attempt.elicit:
                 today = self._attempt.elicited(self._server.name)
-                if today.action != was.action or (
-                    was.content and self._reader.masked(today.content) != was.content
-                ):
-                    answered_alike = False
-                    break
-
-        if not answered_alike:
-            raise self._missing(
-                "holds another answer to an elicitation during",
-                method,
-                parameters,
-                asked.n,
-            )
+                same = not was.content or self._reader.masked(today.content) == was.content
+                if today.action == was.action and same:
+                    continue
+            lack = "holds another answer to an elicitation during"
+            raise self._missing(lack, method, parameters, asked.n)
 
         return Outcome(
             result=result,
@@ -546,9 +515,7 @@ class Replayed:
             raise asked.fault.as_fault()
 
         if asked.error is not None:
-            raise Refused(
-                asked.code if asked.code is not None else INTERNAL, asked.error, asked.data
-            )
+            raise Refused(asked.code, asked.error, asked.data)
 
         result = asked.result or {}
         if method != "initialize" or asked.relayed:
@@ -605,11 +572,7 @@ class Replayed:
             else:
                 shown = f"{request[:299]}…"
 
-            if n:
-                times = f", requested {n + 1} times"
-            else:
-                times = ""
-
+            times = f", requested {n + 1} times" if n else ""
             reason = (
                 f"the recording {lack} {shown}{times} (session {self._attempt.name}, "
                 f"{self._reader.path.name})"

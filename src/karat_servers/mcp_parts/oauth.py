@@ -252,11 +252,7 @@ class Tokens(TokenStorage):
 
         `reason`: in its own words.
         """
-        if reason:
-            said = f": {printable(reason)[:_SHOWN]}"
-        else:
-            said = ""
-
+        said = f": {printable(reason)[:_SHOWN]}" if reason else ""
         return self._denied(f"answered with HTTP 401 or 403 to each new token{said}")
 
     def _made(self) -> OAuthClientProvider:
@@ -315,11 +311,8 @@ class Tokens(TokenStorage):
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         context = self._provider.context
-        if tokens.expires_in is not None:
-            expires_at = time.time() + tokens.expires_in
-        else:
-            expires_at = None
-
+        lasts = tokens.expires_in
+        expires_at = None if lasts is None else time.time() + lasts
         self._saved = SavedLogin(
             access_token=tokens.access_token,
             refresh_token=tokens.refresh_token,

@@ -15,7 +15,7 @@ from werkzeug import Request, Response
 
 from karat.mcp import Toolbox
 from karat.mcp.replies import Pending
-from karat.mcp.results import images_of
+from karat.mcp.results import LARGEST_RESULT, Outcome, bounded, images_of
 from karat.records import AgentSpec, Condition, McpServer
 from karat.redact import Redactor
 
@@ -186,6 +186,7 @@ def test_a_reply_is_read_whatever_else_a_stdio_server_prints(tmp_path: Path, rep
         ({"content": "Paris"}, "content: input should be a valid list"),
         ({"content": [{"type": "text", "text": ["Paris"]}]}, "content.0.text: input should be a valid string"),
         ({"content": [{"type": "image", "data": "Paris"}]}, "content.0.mimeType: field required"),
+        ({"content": [{"type": "video", "text": "Paris"}]}, "content.0.type: input should be "),
         ({"content": [], "structuredContent": {"city": "Paris"}}, "structuredContent.city is not as `type` of the"),
     ],
 )
@@ -273,6 +274,23 @@ def test_a_timeout_names_what_stood_on_stdout_instead_of_a_reply(tmp_path: Path)
     server = McpServer(name="odd", type="stdio", command=sys.executable, args=args, call_timeout_seconds=1)
     with pytest.raises(InfrastructureFault, match=r"gave no result within 1 s .*messages only: 'Traceback: no such"):
         called(server, tmp_path)
+
+
+def test_an_error_without_words_is_an_error(toolbox, condition, raw_server):
+    raw_server.answers["tools/call"] = lambda request: {"error": {"code": -32000, "message": ""}}
+    server = McpServer(name="r", type="http", url=raw_server.url)
+
+    async def story():
+        async with toolbox(server) as box, box.open(condition(server)) as tools:
+            return await tools.call("r", "t", {})
+
+    assert asyncio.run(story()).error == "the tool failed and did not say why"
+
+
+def test_an_error_of_the_protocol_has_the_size_limit_of_a_result():
+    long = "x" * LARGEST_RESULT
+    assert bounded(Outcome(error=long)).error == long
+    assert bounded(Outcome(error=long + "y")).error.startswith("the result has 10485761 bytes, more than")
 
 
 @pytest.mark.parametrize("data", ["AAA", "no base64 at all", "\u00e9AAA"])

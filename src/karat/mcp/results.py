@@ -76,8 +76,10 @@ def as_call(
     if outcome.result is not None:
         text = as_text(outcome.result)
         if getattr(outcome.result, "is_error", False):
-            error = clean(text) or "the tool failed and did not say why"
+            error = clean(text)
 
+    if error == "":
+        error = "the tool failed and did not say why"
     return ToolCall(
         tool=tool,
         server=server,
@@ -141,8 +143,11 @@ def misfit(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         errors = error.errors(include_url=False, include_input=False)
         # Of a union such as the blocks of a content, only the form of this `type`
-        others = {fault["loc"][:-1] for fault in errors if fault["loc"][-1:] == ("type",)}
-        first = next((fault for fault in errors if fault["loc"][:-1] not in others), errors[0])
+        others = {fault["loc"] for fault in errors if fault["loc"][-1:] == ("type",)}
+        first = min(
+            errors,
+            key=lambda fault: ((*fault["loc"][:-1], "type") in others, fault["loc"] not in others),
+        )
         # Without the names of the SDK's types
         parts = map(str, first["loc"])
         where = ".".join(part for part in parts if not part[:1].isupper())
@@ -181,10 +186,10 @@ def sendable(arguments: JsonObject) -> JsonObject:
 
 def bounded(outcome: Outcome) -> Outcome:
     """The outcome, or an error instead if its result is too large."""
-    if outcome.result is None:
-        return outcome
-    answer = answer_of(outcome.result)
-    texts = as_text(outcome.result), "" if answer is None else msgspec.json.encode(answer).decode()
+    texts = [outcome.error or ""]
+    if outcome.result is not None:
+        answer = answer_of(outcome.result)
+        texts += as_text(outcome.result), msgspec.json.encode(answer).decode()
     size = max(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     if size <= LARGEST_RESULT:
         return outcome

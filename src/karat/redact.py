@@ -270,8 +270,8 @@ def _odd(form: str) -> str:
 
 
 def _is_odd(word: str) -> bool:
-    short = len(word) <= _PIECE - 3 and word.isalnum()
-    return not short and _ORDINARY_WORD.fullmatch(word) is None
+    long = len(word) > _PIECE - 3 or not word.isalnum()
+    return long and _ORDINARY_WORD.fullmatch(word) is None
 
 
 def _lower(text: str) -> str:

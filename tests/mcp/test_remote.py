@@ -159,6 +159,14 @@ def test_a_url_that_is_none(toolbox, condition, kind):
     assert (found.kind, found.retriable) == ("mcp_unreachable", False)
 
 
+@pytest.mark.parametrize("value", ["Bearer key\n", "Bearer k\u00e9y"])
+def test_a_header_that_cannot_be_sent_is_named_at_once(toolbox, condition, raw_server, value):
+    server = remote("http", raw_server.url, headers={"Authorization": value})
+    found = asyncio.run(fault_of(toolbox, condition, server))
+    assert (found.kind, found.retriable) == ("mcp_unreachable", False)
+    assert "no usable url or headers" in found.message
+
+
 @pytest.mark.parametrize("kind", ["http", "sse"])
 def test_a_server_that_accepts_and_says_nothing_is_given_up(toolbox, condition, kind):
     with socket.create_server(("127.0.0.1", 0)) as silent:

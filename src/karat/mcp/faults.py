@@ -125,12 +125,11 @@ def fault_of(
         known = known or evidence.lost
     if known is not None:
         return known
-    cause = (
+    kind, message, retriable = (
         _from_process(server, evidence, ready, redact)
         or _from_status(server, evidence, ready)
         or _from_error(server, error, evidence, ready)
     )
-    kind, message, retriable = cause
     about = f"MCP server '{server.name}'"
     if server.type != "stdio":
         about += f" ({printable(server.url)})"
@@ -165,11 +164,7 @@ def _from_process(
         reason = words.partition(CANNOT_START)[2].partition("\n")[0]
         return "mcp_server_start", f"cannot be started: {reason}", False
 
-    if code >= 0:
-        ended = f"ended with exit code {code}"
-    else:
-        ended = f"was killed by signal {-code}"
-
+    ended = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
     if ready:
         return "mcp_server_down", f"{ended} while in use{_not_mcp(evidence)}", True
     return (
@@ -239,16 +234,27 @@ def _from_error(
     if error is None:
         if ready:
             return "mcp_server_down", "closed the connection while in use", True
-        limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
         hint = _not_mcp(evidence) or "; raise it if the server needs longer to start"
-        return "mcp_init_timeout", f"did not finish its handshake within {limit}{hint}", True
+        message = (
+            f"did not finish its handshake within {server.init_timeout_seconds:g} s "
+            f"(init_timeout_seconds){hint}"
+        )
+        return "mcp_init_timeout", message, True
 
     first = next(leaves(error))
     reason = printable(misfit(first)) or type(first).__name__
     if ready:
         return "mcp_server_down", f"broke off while in use: {reason}{_not_mcp(evidence)}", True
-    if isinstance(first, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
-        return "mcp_unreachable", f"has no usable url: {reason}", False
+    if isinstance(
+        first,
+        (
+            httpx2.InvalidURL,
+            httpx2.UnsupportedProtocol,
+            httpx2.LocalProtocolError,
+            UnicodeEncodeError,
+        ),
+    ):
+        return "mcp_unreachable", f"has no usable url or headers: {reason}", False
     if isinstance(first, (httpx2.TransportError, OSError)) and server.type != "stdio":
         return "mcp_unreachable", f"cannot be reached: {reason}", True
     if isinstance(first, OSError):

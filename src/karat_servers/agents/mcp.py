@@ -89,9 +89,9 @@ class _Session:
             if self._method != "tools/call":
                 call, answer = await self._tools.read(self._server, self._method, self._parameters)
             else:
-                tool = self._parameters["name"]
-                arguments = self._parameters["arguments"]
-                call, answer = await self._tools.call_in_full(self._server, tool, arguments)
+                call, answer = await self._tools.call_in_full(
+                    self._server, self._parameters["name"], self._parameters["arguments"]
+                )
         except InfrastructureFault as fault:  # the call was made, and is counted
             fault.reply = Reply(
                 text="",
@@ -103,7 +103,7 @@ class _Session:
 
         failed = call.error is not None
         return Reply(
-            text=(call.error if failed else call.result) or "",
+            text=call.error or call.result or "",
             answer=None
             if failed or answer is None
             else msgspec.json.encode(answer, order="sorted").decode(),

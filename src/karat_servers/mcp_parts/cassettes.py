@@ -480,8 +480,9 @@ class Replayed:
                 same = not was.content or self._reader.masked(today.content) == was.content
                 if today.action == was.action and same:
                     continue
-            lack = "holds another answer to an elicitation during"
-            raise self._missing(lack, method, parameters, asked.n)
+            raise self._missing(
+                "holds another answer to an elicitation during", method, parameters, asked.n
+            )
 
         return Outcome(
             result=result,

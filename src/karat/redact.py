@@ -270,8 +270,9 @@ def _odd(form: str) -> str:
 
 
 def _is_odd(word: str) -> bool:
-    long = len(word) > _PIECE - 3 or not word.isalnum()
-    return long and _ORDINARY_WORD.fullmatch(word) is None
+    if len(word) <= _PIECE - 3 and word.isalnum():
+        return False
+    return _ORDINARY_WORD.fullmatch(word) is None
 
 
 def _lower(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -161,6 +162,19 @@ def test_arguments_that_only_sound_secret_are_taken(read: Read) -> None:
     args += ["--token", "${DOCS_TOKEN}", "--key", "server-2024-production.pem", "--name=release-2024-08-06-build"]
     found = read(TEXT.replace('["--token", "${DOCS_TOKEN}", "${PLAIN}"]', json.dumps(args)), env=ENV)
     assert len(found.servers[0].args) == len(args)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("command: python", "command: {path: python}", "mcp_servers.docs.command"),
+        ("docs: {command: python,", "other: [python]\n  docs: {command: python,", "mcp_servers.other"),
+        ("  type: http\n", "  type: [http]\n", "agent.type"),
+    ],
+)
+def test_values_of_another_form_are_faults_of_their_own(read: Read, old: str, new: str, place: str) -> None:
+    with pytest.raises(BadExperiment, match=re.escape(place)):
+        read(TEXT.replace(old, new), env=ENV)
 
 
 def test_a_variable_in_an_address_among_arguments_is_secret(read: Read) -> None:

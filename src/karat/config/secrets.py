@@ -124,8 +124,8 @@ class Secrets:
             self._take(place, node, text, literal=True)
         elif len(option) >= 2 and option[-2] in ("headers", "env"):
             self._take(place, node, text, literal=sounds_secret(str(option[-1])))
-        elif len(option) >= 2 and option[-2] in ("args", "command"):
-            before = self._root.get(*place[:-1], int(place[-1]) - 1)
+        elif isinstance(option[-1], int) and option[-2:-1] in (["args"], ["command"]):
+            before = self._root.get(*place[:-1], option[-1] - 1)
             named = _ARGUMENT.search(f"{before and before.value} {text}")
             address = _ADDRESS.search(node.template or text)
             if address is not None:

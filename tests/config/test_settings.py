@@ -37,6 +37,16 @@ def test_values_are_yaml_and_keys_are_made_where_they_are_missing(read: Read) ->
     assert found.dataset.options["stratify"] == ["a", "c"]
 
 
+def test_a_dataset_that_is_a_path_is_recorded_and_takes_options(read: Read) -> None:
+    text = "dataset: questions.jsonl\nagent: {type: floor}\nscorers: [equals]\nconditions: {a: {}}\n"
+    found = read(text, settings=["dataset.id_key=id"])
+    assert (found.dataset.path, found.dataset.options["id_key"]) == ("questions.jsonl", "id")
+    shown = found.resolved["dataset.path"]
+    assert (shown.value, shown.source) == ("questions.jsonl", "file")
+    other = read(text, settings=["dataset=./questions.jsonl"]).resolved["dataset.path"]
+    assert (other.value, other.source) == ("./questions.jsonl", "flag")
+
+
 def test_a_star_alone_is_a_text(read: Read) -> None:
     assert read(GOOD, settings=["dataset.split=*"]).dataset.options["split"] == "*"
 

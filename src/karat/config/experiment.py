@@ -23,7 +23,7 @@ from karat.config.model import Execution, ExperimentFile, RemoteServer, StdioSer
 from karat.config.prompts import PromptText
 from karat.config.reading import Plugged, Reading
 from karat.config.secrets import Secrets
-from karat.config.settings import apply
+from karat.config.settings import apply, write_out
 from karat.documents import reader as documents
 from karat.documents.hub import at_commit
 from karat.documents.nodes import Node, Place, fault_at, from_python, plain, printable
@@ -332,6 +332,7 @@ def _fill(
     warnings: Sequence[str] = (),
 ) -> None:
     """Reads the tree into a new experiment, or raises with all faults."""
+    write_out(root)
     faults = [*faults, *expand(root, env)]
     included = include(root, folder=source.folder, env=env)
     faults += included.faults

@@ -157,9 +157,9 @@ def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
 
 
 def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
-    """The dataset, with its path and its options; a text is the path alone."""
+    """The dataset, with its path and its options."""
     reading = reading_of(info)
-    values = {"path": value} if isinstance(value, str) and value else _mapping(value)
+    values = _mapping(value)
     kind = values.get("kind") or DEFAULT_KIND
     problems: list[Problem] = []
     try:

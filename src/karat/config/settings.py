@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from karat.documents.nodes import Node, walk
 from karat.documents.reader import parse_value
 from karat.errors import Fault, did_you_mean
@@ -14,6 +16,7 @@ def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
 
     The value is YAML: `5`, `[a, b]`, `null`, text.
     """
+    write_out(root)
     faults = []
     for setting in settings:
         message = _set(root, setting)
@@ -21,6 +24,13 @@ def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
             faults.append(Fault(place=f"--set {setting.partition('=')[0]}", message=message))
 
     return faults
+
+
+def write_out(root: Node) -> None:
+    """Writes `dataset: questions.jsonl` out as `dataset: {path: questions.jsonl}`."""
+    dataset = root.get("dataset")
+    if dataset is not None and isinstance(dataset.value, str) and dataset.value:
+        dataset.value = {"path": msgspec.structs.replace(dataset)}
 
 
 def follow(root: Node, place: str) -> tuple[Node, list[str]]:

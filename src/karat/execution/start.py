@@ -293,7 +293,8 @@ class _Part:
             first = None  # a resumed run is compared with the whole file
         if run is not None:
             self.folder = run
-            if experiment.resolved["dataset.path"].value == run.info.dataset.path:
+            # empty: from before the short form `dataset: PATH` was recorded
+            if run.info.dataset.path in ("", experiment.resolved["dataset.path"].value):
                 commit = run.info.dataset.commit
 
         dataset = loaded.dataset if loaded is not None else None

@@ -272,9 +272,11 @@ def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, fl
             human[list(draw.rows)] = truth[list(draw.rows)]
             for target in ("questions", "answers"):
                 intervals = {
-                    "mean": stratified_mean(human[first], strata[first], questions[first], target=target),
+                    "mean": stratified_mean(
+                        human[first], strata[first], questions[first], judge=judge[first], target=target
+                    ),
                     "difference": stratified_difference(
-                        human, strata, questions, groups=groups, a="a", b="b", target=target
+                        human, strata, questions, groups=groups, a="a", b="b", judge=judge, target=target
                     ),
                 }
                 mean = truth[first].mean()
@@ -302,7 +304,7 @@ def corrected_gates(rng: np.random.Generator, experiments: int) -> Iterator[tupl
             draw = draw_for_labels(judge, [0] * 300, 50, rng=rng)
             human = np.full(300, np.nan)
             human[list(draw.rows)] = truth[list(draw.rows)]
-            mean = stratified_mean(human, draw.strata, np.repeat(np.arange(100), 3))
+            mean = stratified_mean(human, draw.strata, np.repeat(np.arange(100), 3), judge=judge)
             bounds = corrected_bounds(mean.value, mean.se, mean.df, labels=len(draw.rows), scale=(1, 5))
             passed += bounds.low >= threshold
             failed += bounds.high < threshold

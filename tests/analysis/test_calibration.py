@@ -151,6 +151,26 @@ def test_where_every_answer_is_labelled_the_corrected_numbers_are_those_of_the_l
     assert agreement.people_alpha is None
 
 
+def test_a_judge_that_people_confirm_keeps_its_means(tmp_path):
+    # one stratum a condition, and a draw without any of the low scores of "plain"
+    scores = {"plain": [[5]] * 8 + [[1]] * 2, "docs": [[5]] * 10}
+    run, summary, draw = drawn(tmp_path / "run", scores, size=8)
+    label(run, draw, "ann", lambda at, judge: judge)
+    assert {judged(run)[trial] for trial in draw.drawn} == {5.0}
+    plain, docs, pair = calibrated(run, summary).corrected
+    assert (plain.people.value, docs.people.value, pair.people.value) == pytest.approx((4.2, 5.0, 0.8))
+    assert plain.people.low < 4.0 < plain.people.high
+
+
+def test_a_corrected_mean_stays_on_the_scale(tmp_path):
+    # people give every drawn answer the best score: among them an unusual share of the judge's low ones
+    scores = {"plain": [[5]] * 8 + [[1]] * 2, "docs": [[5]] * 10}
+    run, summary, draw = drawn(tmp_path / "run", scores, size=8, seed=1)
+    assert 1.0 in {judged(run)[trial] for trial in draw.drawn}
+    label(run, draw, "ann", lambda at, judge: 5.0)
+    assert calibrated(run, summary).corrected[0].people.value == 5.0
+
+
 def test_corrected_numbers_are_those_of_the_statistics(tmp_path):
     run, summary, draw = drawn(tmp_path / "run", size=24)
     label(run, draw, "ann", lambda at, judge: judge - (at % 3 == 0))
@@ -160,12 +180,16 @@ def test_corrected_numbers_are_those_of_the_statistics(tmp_path):
     for at, trial in enumerate(draw.drawn):
         people[trial] = given[trial] - (at % 3 == 0)
     answers = by_trial(run)
-    columns = [(people.get(trial), of[trial], answers[trial].sample, answers[trial].condition) for trial in answers]
-    values, strata, samples, groups = (list(column) for column in zip(*columns, strict=True))
+    columns = [
+        (people.get(trial), of[trial], answers[trial].sample, answers[trial].condition, given[trial])
+        for trial in answers
+    ]
+    values, strata, samples, groups, scores = (list(column) for column in zip(*columns, strict=True))
     report = calibrated(run, summary)
-    pair = stratified_difference(values, strata, samples, groups=groups, a="plain", b="docs")
+    pair = stratified_difference(values, strata, samples, groups=groups, a="plain", b="docs", judge=scores)
     mine = [at for at, name in enumerate(groups) if name == "docs"]
-    alone = stratified_mean(*([column[at] for at in mine] for column in (values, strata, samples)))
+    *drawn_from, judged_as = ([column[at] for at in mine] for column in (values, strata, samples, scores))
+    alone = stratified_mean(*drawn_from, judge=judged_as)
     for row, found in zip(report.corrected[1:], (alone, pair), strict=True):
         assert row.people.value == pytest.approx(found.value)
         assert row.people.se == pytest.approx(found.se)

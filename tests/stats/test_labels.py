@@ -119,16 +119,20 @@ def every_draw(sizes, drawn):
     return [sum(parts, ()) for parts in product(*each)]
 
 
+@pytest.mark.parametrize("judge", [True, None])
 @pytest.mark.parametrize(("sizes", "drawn"), [((4, 5), (2, 2)), ((3, 6), (2, 3)), ((5, 3), (3, 3))])
-def test_over_every_possible_draw_the_mean_and_its_variance_are_unbiased(sizes, drawn):
+def test_over_every_possible_draw_the_mean_and_its_variance_are_unbiased(sizes, drawn, judge):
     truth = [1, 5, 2, 2, 4, 3, 5, 1, 4][: sum(sizes)]
     strata = [at for at, size in enumerate(sizes) for _ in range(size)]
     groups = ["ab"[stratum] for stratum in strata]
+    judge = judge and [3, 5, 1, 2, 4, 2, 4, 1, 4][: sum(sizes)]
     means, differences = [], []
     for rows in every_draw(sizes, drawn):
         values = [value if at in rows else N for at, value in enumerate(truth)]
-        means.append(stratified_mean(values, strata, target="answers"))
-        differences.append(stratified_difference(values, strata, groups=groups, a="a", b="b", target="answers"))
+        means.append(stratified_mean(values, strata, judge=judge, target="answers"))
+        differences.append(
+            stratified_difference(values, strata, groups=groups, a="a", b="b", judge=judge, target="answers")
+        )
     apart = mean(truth[sizes[0] :]) - mean(truth[: sizes[0]])
     for found, expected in ((means, mean(truth)), (differences, apart)):
         estimates = [one.value for one in found]

@@ -387,9 +387,11 @@ def _corrected(
     people = _people(rows, info)[mine]
     judge = np.array(rows.judge[info.key])[mine]
 
-    def found(values: np.ndarray, target: Target) -> Interval:
+    def found(values: np.ndarray, target: Target, beside: np.ndarray | None = None) -> Interval:
         if a is None:
-            return stratified_mean(values, strata, samples, target=target, level=level)
+            return stratified_mean(
+                values, strata, samples, judge=beside, target=target, level=level
+            )
         return stratified_difference(
             values,
             strata,
@@ -397,17 +399,19 @@ def _corrected(
             groups=groups,
             a=a,
             b=b,
+            judge=beside,
             target=target,
             level=level,
         )
 
-    estimate = found(people, target)
+    average = known(found(judge, "answers").value)
+    scores = np.nan_to_num(judge, nan=average or 0.0)  # where the judge gave none
+    estimate = found(people, target, scores)
     labelled = int(np.isfinite(people).sum())
     needed = None
     if half_width is not None:
-        now, drawing = (
-            (interval.high - interval.low) / 2 for interval in (estimate, found(people, "answers"))
-        )
+        of_these = found(people, "answers", scores)
+        now, drawing = ((one.high - one.low) / 2 for one in (estimate, of_these))
         if drawing > 0:
             if target == "questions":
                 floor = math.sqrt(max(now**2 - drawing**2, 0.0))
@@ -438,7 +442,7 @@ def _corrected(
         metric=info.key,
         condition=b,
         against=a,
-        judge=known(found(judge, "answers").value),
+        judge=average,
         people=estimated(estimate, *ends),
         df=known(estimate.df),
         bias=estimated(found(judge - people, target), None, None),

@@ -155,8 +155,8 @@ def _result(
 def estimated(
     interval: Interval | PairedDifference, least: float | None, most: float | None
 ) -> Estimate:
-    """The estimate with its interval cut to the range `least` to `most`, which a t interval
-    ignores.
+    """The estimate and its interval, cut to the range `least` to `most`, which a t interval and a
+    corrected mean ignore.
 
     Numbers below rounding are 0. One question has no interval: nothing shows how much questions
     vary.
@@ -168,13 +168,10 @@ def estimated(
     value, low, high = (
         0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
     )
-    inside_low = low
-    if low is not None and least is not None:
-        inside_low = max(low, least)
-    inside_high = high
-    if high is not None and most is not None:
-        inside_high = min(high, most)
-    cut = (inside_low, inside_high) != (low, high)
+    bottom = -math.inf if least is None else least
+    top = math.inf if most is None else most
+    inside = [None if end is None else min(max(end, bottom), top) for end in (value, low, high)]
+    cut = inside != [value, low, high]
     alone = interval.n == 1 and low is not None
     if cut:
         method = f"{interval.method}, cut at the end of the scale"
@@ -182,9 +179,9 @@ def estimated(
         method = interval.method
 
     return Estimate(
-        value=value,
-        low=None if alone else inside_low,
-        high=None if alone else inside_high,
+        value=inside[0],
+        low=None if alone else inside[1],
+        high=None if alone else inside[2],
         se=known(interval.se),
         n=interval.n,
         level=interval.level,

@@ -130,11 +130,13 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
         ),
         brief=True,
     )
-    reasons = {
-        row.kappa.reason: row.metric for row in report.agreement if row.kappa.reason and row.steps
-    }
+    reasons: dict[str, list[str]] = {}
+    for row in report.agreement:
+        if row.kappa.reason and row.steps:
+            reasons.setdefault(row.kappa.reason, []).append(row.metric)
     if reasons:
-        yield Note(texts=tuple(f"{metric}: {reason}." for reason, metric in reasons.items()))
+        notes = [f"{', '.join(metrics)}: {reason}." for reason, metrics in reasons.items()]
+        yield Note(texts=tuple(notes))
     for row in report.agreement:
         heads = [f"{step:g}" for step in row.steps]
         if row.confusion:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karat import formats
+from karat.analysis.format_metric import POINT_LEGEND, is_point
 from karat.analysis.people import Calibrated, Corrected
 from karat.blocks import (
     Block,
@@ -80,6 +81,7 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
 
                 rows.append(Row(name=_name(row), cells=tuple(cells)))
 
+    points = any(is_point(row.people) or is_point(row.bias) for row in report.corrected)
     legend = "A dash: no number of labels makes it so narrow; more questions do."
     yield Table(
         caption="Means and differences as people would score all answers",
@@ -89,13 +91,13 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
             Column("judge", legend="Judge: over the same answers."),
             Column(
                 f"judge − people [{level}]",
-                rank=1,
                 legend="Judge − people: from the labelled answers.",
             ),
-            Column("labels"),
+            Column("labels", rank=1),
             *([] if width is None else [Column(f"labels for ±{width:g}", legend=legend)]),
         ),
         rows=tuple(rows),
+        legend=POINT_LEGEND if points else "",
         brief=True,
     )
     reasons = dict.fromkeys(

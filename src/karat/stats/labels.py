@@ -131,6 +131,7 @@ def stratified_mean(
     strata: Iterable[object],
     clusters: Iterable[object] | None = None,
     *,
+    judge: Iterable[object] | None = None,
     target: Target = "questions",
     level: float = 0.95,
 ) -> Interval:
@@ -138,7 +139,10 @@ def stratified_mean(
     W_h·ȳ_h.
 
     One entry per answer; `values`: NaN or None if it was not drawn. Within a stratum every answer
-    must have had the same chance. `clusters`: questions. `target`: whether the interval is for
+    must have had the same chance. `judge`: a score of every answer, drawn or not. The estimate is
+    then the judge's mean, less how much higher the judge scored the drawn answers. It is the same
+    where the strata are the judge's scores, and nearer to the truth where a stratum holds several.
+    `clusters`: questions. `target`: whether the interval is for
     `"questions"` like these, or just these `"answers"`, which is narrower (over repeated
     experiments it covers the value for such questions in 38 to 92 % of cases). NaN with a reason if
     a stratum has no value, or one value for several answers.
@@ -148,7 +152,7 @@ def stratified_mean(
     """
     drawn = columns("values", values)
     weights = np.full(drawn.size, 1 / max(drawn.size, 1))
-    return _expanded(drawn, list(strata), clusters, weights, target, level)
+    return _expanded(drawn, list(strata), clusters, weights, _scores(judge, drawn), target, level)
 
 
 def stratified_difference(  # noqa: PLR0913 - the design, and which groups are compared
@@ -159,6 +163,7 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
     groups: Iterable[object],
     a: object,
     b: object,
+    judge: Iterable[object] | None = None,
     target: Target = "questions",
     level: float = 0.95,
 ) -> Interval:
@@ -194,9 +199,14 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
         [listed[row] for row in rows],
         [asked[row] for row in rows],
         weights,
+        _scores(judge, drawn)[rows],
         target,
         level,
     )
+
+
+def _scores(judge: Iterable[object] | None, values: Floats) -> Floats:
+    return np.zeros(values.size) if judge is None else columns("judge", judge)
 
 
 def _expanded(
@@ -204,10 +214,13 @@ def _expanded(
     strata: Sequence[object],
     clusters: Iterable[object] | None,
     weights: Floats,
+    judge: Floats,
     target: Target,
     level: float,
 ) -> Interval:
-    """Σ c_i·y_i over all answers; `weights`, the c_i, are equal within a stratum."""
+    """Σ c_i·(j_i + ȳ_h − j̄_h) over all answers, the means of a stratum over its drawn answers;
+    `weights`, the c_i, are equal within a stratum. `judge`: the j_i.
+    """
     check_level(level)
     if target not in ("questions", "answers"):
         raise ValueError(f"target: must be questions or answers, got {target!r}")
@@ -230,12 +243,16 @@ def _expanded(
     )
     if not values.size or (n == 0).any():
         return replace(bare, reason="people scored nothing of a stratum: merge it with another")
-    means = np.bincount(codes[seen], weights=values[seen], minlength=size.size) / n
-    bare = replace(bare, value=float(weights @ means[codes]))
+    means, judged = (
+        np.bincount(codes[seen], weights=scores[seen], minlength=size.size) / n
+        for scores in (values, judge)
+    )
+    expected = means[codes] + np.where((n < size)[codes], judge - judged[codes], 0.0)
+    bare = replace(bare, value=float(weights @ expected))
     if ((n < 2) & (n < size)).any():
         return replace(bare, reason="people scored only one answer of a stratum, so no interval")
 
-    off = np.where(seen, values - means[codes], 0.0)
+    off = np.where(seen, values - expected, 0.0)
     degrees = np.maximum(n - 1, 1)
     if target == "answers":
         share = np.bincount(codes, weights=weights)
@@ -252,7 +269,7 @@ def _expanded(
     if count < 2:
         return replace(bare, reason="only one question, so no interval")
     grown = np.sqrt(n / degrees) * size / n
-    moved = means[codes] + off * grown[codes]
+    moved = expected + off * grown[codes]
     sums = count * np.bincount(questions.codes, weights=weights * moved, minlength=count)
     return around(bare, float(sums.std(ddof=1)) / math.sqrt(count), count - 1.0)
 

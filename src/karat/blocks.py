@@ -200,12 +200,8 @@ def written(cell: Cell) -> tuple[str, str]:
 
 def _estimate(cell: Estimate) -> tuple[str, str]:
     if cell.percent and not cell.signed:
-        interval = ""
-        if cell.low is not None and cell.high is not None:
-            point = formats.POINT if cell.low == cell.high else ""
-            interval = f"[{formats.share(cell.low)}, {formats.share(cell.high)}]{point}{cell.mark}"
-
-        return formats.share(cell.value), interval
+        interval = formats.bracketed(cell.low, cell.high, formats.share)
+        return formats.share(cell.value), interval and f"{interval}{cell.mark}"
 
     if cell.percent:
         digits, scale = (1, 100)

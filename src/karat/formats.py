@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 
 OUTPUT_FORMAT = 1
 """The format of everything that `--json` prints, and of summaries. 1: 2026-11, the first."""
@@ -81,12 +81,14 @@ def interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
     >>> interval(3.9, 4.52), interval(4.0, 4.0), interval(None, None)
     ('[3.90, 4.52]', '[4.00, 4.00]*', '')
     """
+    return bracketed(low, high, partial(number, digits=digits))
+
+
+def bracketed(low: float | None, high: float | None, write: Callable[[float], str]) -> str:
+    """An interval whose ends are written by `write`; empty if there is none."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    return (
-        f"[{number(low, digits=digits)}, "
-        f"{number(high, digits=digits)}]{POINT if low == high else ''}"
-    )
+    return f"[{write(low)}, {write(high)}]{POINT if low == high else ''}"
 
 
 def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
@@ -95,12 +97,7 @@ def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -
     >>> signed_interval(-0.1, 0.25)
     '[−0.10, +0.25]'
     """
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
-        return ""
-    return (
-        f"[{signed(low, digits=digits)}, "
-        f"{signed(high, digits=digits)}]{POINT if low == high else ''}"
-    )
+    return bracketed(low, high, partial(signed, digits=digits))
 
 
 def estimate(value: float | None, low: float | None, high: float | None, *, digits: int = 2) -> str:

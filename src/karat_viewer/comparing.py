@@ -14,6 +14,7 @@ from starlette.responses import Response
 from karat import formats, kinds
 from karat.analysis import Comparison
 from karat.analysis.comparison import Pairing
+from karat.analysis.format_metric import between, measured
 from karat.analysis.model import Difference
 from karat.blocks import (
     Block,
@@ -324,9 +325,12 @@ def _row(
 ) -> Row:
     """A question whose means differ, with its page in each run."""
     # for means over repetitions, not single answers
-    write = formats.share if percent else formats.number
+    before, after = (measured(mean, percent=percent) for mean in (a, b))
     first, *other = links
-    change = Number(b - a, signed=True, below=f"{write(a)} → {write(b)}")
+    change = Text(
+        between(b - a, None, None, percent=percent)[0],
+        below=f"{before} → {after}",
+    )
     return Row(
         name=question or sample,
         note=sample if question else "",

@@ -226,6 +226,9 @@ def test_sizes_and_repetitions_are_those_of_the_pilot_unless_given():
     assert sorted({design.repetitions for design in made.designs}) == [1, 2, 3, 5, 8]
     assert sorted({design.questions for design in plan(Pilot(between=1.0)).designs}) == [25, 50, 100, 200]
     assert sorted({design.questions for design in plan(Pilot(between=1.0, questions=2)).designs}) == [2, 4, 8]
+    assert len(plan(Pilot(between=1.0, questions=2)).designs) == 3
+    beyond = plan(Pilot(between=1.0, questions=2), largest=1.5)  # no mean differs by more than the scale is long
+    assert [design.detectable is None for design in beyond.designs] == [True, True, False]
     constant = Pilot(between=1.0, questions=40, repetitions=3)
     assert {design.repetitions for design in plan(constant).designs} == {1}
     unknown = Pilot(between=1.0, questions=40, repetitions=3, reason="answered once")

@@ -21,7 +21,7 @@ conditions   guess
 scored by    judge: overlap (offline): factual_adherence, completeness, helpfulness_and_clarity
 MCP servers  none
 running      4 at a time, 10 min 00 s for an answer, up to 3 attempts, stops after 5 failed trials
-will detect  nothing safely: 4 questions cannot win among 3 comparisons by sign flips; ask at least 7
+will detect  no difference between conditions: ask at least 7 questions for 3 comparisons
 results      results/sums-<date>-<id>/
 """
 
@@ -49,6 +49,7 @@ def test_a_file_of_questions_is_checked_alone(karat, here):
         "  question   How long?  [Question]\n"
         "  golden     3 days  [Reference]\n"
         "  not used   id\n"
+        "  named      0, 1, 2, …; by their ids with dataset.id_key: id\n"
     )
     assert karat("check", "faq.csv", "--json").json["first_row"]["unused"] == ["id"]
     refused = karat("check", "faq.csv", "--limit", "3")
@@ -254,7 +255,7 @@ def test_check_says_what_so_few_questions_cannot_show(karat, here):
     text += f"conditions: {{{conditions}}}\n"
     (here / "few.yaml").write_text(text, encoding="utf-8")
     said = " ".join(karat("check", "few.yaml").out.split())
-    assert "10 questions cannot win among 39 comparisons by sign flips; ask at least 11" in said
+    assert "ask at least 11 questions for 39 comparisons" in said
 
 
 def test_the_option_that_a_refusal_names_leaves_rows_out(tmp_path, karat):

@@ -76,6 +76,7 @@ def test_a_flag_means_the_same_everywhere():
         (("check", "-h", "--server"), "karat check --server"),
         (("run", "x.yaml", "--rehearse", "--help"), "karat run --rehearse"),
         (("label", "run", "--sample=5", "-h"), "karat label --sample"),
+        (("label", "--sample", "--help"), "karat label --sample"),
         (("runs", "merge", "-h"), "karat runs merge"),
         (("run", "-h"), "karat run [OPTIONS]"),
     ],

@@ -192,21 +192,27 @@ def test_what_a_judge_gave_is_one_line(fields, line, doubt):
     assert (str(asked), asked.doubt) == (line, doubt)
 
 
-POINTS = "with 80 % power; in points: karat plan RUN"
+POINTS = "after a run, in points: karat plan RUN"
+HOLM = "with 80 % power (Holm, 3 comparisons)"
 
 
 @pytest.mark.parametrize(
     ("questions", "conditions", "clusters", "line"),
     [
-        (0, 2, None, "no difference between conditions: 0 questions are too few"),
-        (1, 2, None, "no difference between conditions: 1 question is too few"),
+        (0, 2, None, "no difference between conditions: ask at least 6 questions for 1 comparison"),
+        (1, 2, None, "no difference between conditions: ask at least 6 questions for 1 comparison"),
         # 2^(1 − n) is below 0.05 from n = 6 on
-        (2, 2, None, "nothing safely: 2 questions cannot win among 1 comparison by sign flips; ask at least 6"),
+        (2, 2, None, "no difference between conditions: ask at least 6 questions for 1 comparison"),
         (50, 1, None, None),
         # 2.80 standard errors for 5 %, 3.24 for a third of it, and a little more by t
-        (50, 2, None, f"differences of 0.40 SD over questions or more, {POINTS}"),
-        (50, 3, None, f"differences of 0.47 SD over questions or more among 3 comparisons (Holm), {POINTS}"),
-        (50, 2, 10, f"differences of 1.00 SD over clusters or more, {POINTS}"),
+        (50, 2, None, f"differences of at least 0.40 SD over questions, with 80 % power; {POINTS}"),
+        (
+            50,
+            3,
+            None,
+            f"differences of at least 0.47 SD over questions, {HOLM}; {POINTS}",
+        ),
+        (50, 2, 10, f"differences of at least 1.00 SD over clusters, with 80 % power; {POINTS}"),
     ],
 )
 def test_what_an_experiment_can_show(questions, conditions, clusters, line):

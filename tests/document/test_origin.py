@@ -85,8 +85,9 @@ def test_commands_repeat_a_run_that_karat_made(summary):
     assert isinstance(listing, Listing)
     assert note.title == "To repeat it"
     assert not listing.folded
-    commands = ["karat run experiment.yaml", f"karat report {summary.run} --to html", f"karat score {summary.run}"]
-    comments = ["run the experiment again", "an HTML page, from the journal alone", "score the same answers again"]
+    page = f"karat report {summary.run} --to html --out report.html"
+    commands = ["karat run experiment.yaml", page, f"karat score {summary.run}"]
+    comments = ["run it again", "an HTML page", "add missing scores"]
     longest = max(map(len, commands))
     assert listing.text.split("\n") == [
         f"{command:{longest}}   # {comment}" for command, comment in zip(commands, comments, strict=True)

@@ -82,7 +82,8 @@ def test_means_are_rows_under_their_metric_on_its_scale(summary):
     assert [row.name for row in table.rows if isinstance(row, Group)] == ["completeness"]
     rows = [(row.name, row.color, plain(row.cells[0])) for row in table.rows if isinstance(row, Row)]
     assert rows == [("old", 0, "3.50 [3.00, 4.00]"), ("new", 1, "4.50 [4.00, 5.00]")]
-    assert (scales(table), table.legend, notes) == ({Scale(1, 5)}, "", [])
+    # the difference in the first line of the report is a point
+    assert (scales(table), table.legend, notes) == ({Scale(1, 5)}, POINT_LEGEND, [])
 
 
 @pytest.mark.parametrize("missing", ["low", "high"])

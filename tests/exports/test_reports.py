@@ -288,6 +288,11 @@ def test_json_is_the_summary_with_the_text_people_see_beside_it(run):
     tree = json.loads(text)
     assert next(iter(tree)) == "format"
     shown = tree["results"][0]["shown"]
+    share = msgspec.structs.replace(summary.metrics[0], kind="share", low=0.0, high=1.0)
+    read = Json().render(msgspec.structs.replace(summary, metrics=(share, *summary.metrics[1:])), run)
+    in_percent = json.loads(read["summary.json"])
+    assert in_percent["results"][0]["shown"]["mean"].count("%") == 3
+    assert in_percent["lowest"][0]["shown"]["mean"].endswith("%")
     assert shown["mean"] in " ".join(terminal(summary, run, width=120).split())
     small = Json(Json.Options(samples=False)).render(summary, run)["summary.json"]
     assert json.loads(small)["table_of_samples"] is None

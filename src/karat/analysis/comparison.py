@@ -184,10 +184,9 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
 
             for flip in pairing.flips:
                 label = formats.excerpt(flip.sample, 24)
-                lines.append(
-                    f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} "
-                    f"({formats.signed(flip.difference)})"
-                )
+                before, after = (measured(mean, percent=percent) for mean in (flip.a, flip.b))
+                change = between(flip.difference, None, None, percent=percent)[0]
+                lines.append(f"    {label:24} {before} → {after} ({change})")
 
         lines += [line for part in self.parts.values() for line in part.lines()]
         counts = [

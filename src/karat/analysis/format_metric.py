@@ -4,6 +4,8 @@ unchanged.
 
 from __future__ import annotations
 
+from functools import partial
+
 from karat import formats
 from karat.analysis.numbers import Estimate
 
@@ -35,13 +37,7 @@ def estimated(estimate: Estimate, *, percent: bool = False) -> str:
 
 def interval_of(estimate: Estimate, *, percent: bool = False) -> str:
     """The interval of a mean; empty if there is none."""
-    if estimate.low is None or estimate.high is None:
-        return ""
-    mark = formats.POINT if is_point(estimate) else ""
-    return (
-        f"[{measured(estimate.low, percent=percent)}, "
-        f"{measured(estimate.high, percent=percent)}]{mark}"
-    )
+    return formats.bracketed(estimate.low, estimate.high, partial(measured, percent=percent))
 
 
 def share_estimate(value: float | None, low: float | None, high: float | None) -> str:
@@ -50,12 +46,7 @@ def share_estimate(value: float | None, low: float | None, high: float | None) -
     >>> share_estimate(0.669, 0.625, 0.71), share_estimate(0.5, None, None)
     ('66.9 % [62.5 %, 71.0 %]', '50.0 %')
     """
-    if low is None or high is None:
-        return formats.share(value)
-    return (
-        f"{formats.share(value)} [{formats.share(low)}, "
-        f"{formats.share(high)}]{formats.POINT if low == high else ''}"
-    )
+    return f"{formats.share(value)} {formats.bracketed(low, high, formats.share)}".rstrip()
 
 
 def between(

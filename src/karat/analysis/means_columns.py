@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import blocks, formats
+from karat.analysis.format_metric import estimated
 from karat.analysis.numbers import Quantity
 from karat.blocks import Cell, Column, Count, Text
 from karat.records import JsonObject
@@ -347,13 +348,15 @@ def row_names() -> tuple[str, ...]:
     return tuple(column.name for column in COLUMNS)
 
 
-def shown(result: Result, account: Account) -> dict[str, str]:
+def shown(info: MetricInfo, result: Result, account: Account) -> dict[str, str]:
     """Each number as displayed. `account`: of the result's condition."""
-    mean = result.mean
-    found = {"mean": formats.estimate(mean.value, mean.low, mean.high)}
+    found = {"mean": estimated(result.mean, percent=info.percent)}
     for column in COLUMNS:
-        if column.format is not None:
-            found[column.name] = column.format(column.value_of(result, account))
+        write = column.format
+        if info.percent and write is formats.number:
+            write = formats.share
+        if write is not None:
+            found[column.name] = write(column.value_of(result, account))
 
     return found
 

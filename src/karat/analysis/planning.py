@@ -333,16 +333,18 @@ def plan(
     alpha: float = 0.05,
     questions: Sequence[int] = (),
     repetitions: Sequence[int] = (),
+    largest: float = math.inf,
 ) -> Plan:
     """What experiments of several sizes would show, and for `delta` the fewest questions that are
     enough.
 
     `questions`: sizes of the table; by default half, once, twice and four times the pilot's.
     `repetitions`: by default 1, 2, 3, 5 and 8; 1 if repeated answers did not vary; the pilot's if
-    that is not known. Raises ValueError for a power, alpha, size or difference out of range.
+    that is not known. `largest`: the difference between the ends of the scale; a size that needs a
+    larger one shows nothing. Raises ValueError for a power, alpha, size or difference out of range.
     """
     base = pilot.questions or 50
-    sizes = sorted(set(questions)) or [max(2, n) for n in (base // 2, base, 2 * base, 4 * base)]
+    sizes = sorted(set(questions or (max(2, base // 2), max(2, base), 2 * base, 4 * base)))
     times: Sequence[int] = sorted(set(repetitions))
     if not times and sum(pilot.within) > 0:
         times = REPETITIONS
@@ -360,7 +362,7 @@ def plan(
             alpha=alpha,
         ).n
         if n is not None:
-            needed.append(_design(pilot, n, k, delta, power, alpha))
+            needed.append(_design(pilot, n, k, delta, power, alpha, largest))
 
     prices = [design.cost for design in needed if design.cost is not None]
     answers = [design.questions * design.repetitions for design in needed]
@@ -382,7 +384,9 @@ def plan(
         power=power,
         alpha=alpha,
         pilot=pilot,
-        designs=tuple(_design(pilot, n, k, delta, power, alpha) for n in sizes for k in times),
+        designs=tuple(
+            _design(pilot, n, k, delta, power, alpha, largest) for n in sizes for k in times
+        ),
         needed=tuple(chosen),
     )
 
@@ -394,6 +398,7 @@ def _design(
     delta: float | None,
     power: float,
     alpha: float,
+    largest: float,
 ) -> Design:
     detectable = minimum_detectable_effect(
         n,
@@ -418,7 +423,7 @@ def _design(
     return Design(
         questions=n,
         repetitions=k,
-        detectable=None if math.isnan(detectable) else detectable,
+        detectable=detectable if detectable <= largest else None,
         power=reached,
         cost=pilot.cost(n, k),
         seconds=seconds,

@@ -211,7 +211,7 @@ def headline(
     metric = metrics[0]
     result = next(result for result in results if result.metric == metric.key)
     if result.mean.value is None:
-        return f"{result.condition}: no {metric.key} score yet"
+        return f"{result.condition}: no answer has a score on {metric.key}"
     offline = ", offline scores" if result.offline else ""
     value = estimated(result.mean, percent=metric.percent)
     answers = (

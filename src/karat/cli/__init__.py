@@ -144,14 +144,16 @@ class _Commands(click.Group):
             return name, command, rest
 
         # `run` with `--rehearse` among its words is another command. The flag is taken out, unless
-        # it is an option of that command with a value. Words after `--` are not looked at.
+        # it is an option of that command with a value, which may be missing beside `--help`. Words
+        # after `--` are not looked at.
         flags = {f"--{other}": module for other, module in _subcommands(name).items()}
         end = rest.index("--") if "--" in rest else len(rest)
         for place, word in enumerate(rest[:end]):
             flag = word.partition("=")[0]
             if flag in flags:
                 other = _command(flags[flag])
-                if not any(flag in parameter.opts for parameter in other.params):
+                wants_help = not {"--help", "-h"}.isdisjoint(rest[:end])
+                if wants_help or not any(flag in parameter.opts for parameter in other.params):
                     rest = [*rest[:place], *rest[place + 1 :]]
                 return f"{name} {flag}", other, rest
 

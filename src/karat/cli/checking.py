@@ -6,7 +6,6 @@ Asks no agent.
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -224,7 +223,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "asked": list(map(str, self.asked)),
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits), *filter(None, [self.may_stop]), *self.rates],
-            "will detect": [self.can_show] if self.can_show else [],
+            "will detect": self.can_show.split("; ") if self.can_show else [],
             "results": [f"{self.results}/"],
         }
         lines = [f"{self.name}: {size} × {times} = {calls}", ""]
@@ -404,33 +403,25 @@ def can_show(
         questions = len(set(codes))
 
     tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
-    alpha = ALPHA / tests
-    least = math.nan
-    if questions > 1:  # loads NumPy
-        least = stats.minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value
-
     unit = kinds.of(kind).unit if codes is None else "cluster"
-    if questions > 1 and least_p(tests, questions) >= ALPHA:
+    if least_p(tests, questions) >= ALPHA:
         needed = next(
             count for count in itertools.count(questions) if least_p(tests, count) < ALPHA
         )
         return (
-            f"nothing safely: {formats.plural(questions, unit)} cannot win among "
-            f"{formats.plural(tests, 'comparison')} by sign flips; ask at least {needed}"
+            f"no difference between conditions: ask at least {needed} {unit}s for "
+            f"{formats.plural(tests, 'comparison')}"
         )
 
-    if math.isnan(least):
-        few = f"{formats.plural(questions, unit)} {'is' if questions == 1 else 'are'} too few"
-        return f"no difference between conditions: {few}"
-
+    effect = stats.minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=ALPHA / tests)
     if tests > 1:
-        among = f" among {formats.plural(tests, 'comparison')} (Holm)"
+        among = f" (Holm, {formats.plural(tests, 'comparison')})"
     else:
         among = ""
 
     return (
-        f"differences of {formats.number(least)} SD over {unit}s or more{among}, with 80 % power; "
-        f"in points: karat plan RUN"
+        f"differences of at least {formats.number(effect.value)} SD over {unit}s, with 80 % "
+        f"power{among}; after a run, in points: karat plan RUN"
     )
 
 

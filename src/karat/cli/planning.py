@@ -51,6 +51,7 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
         pilot = Pilot(between=between, within=within, cost_answer=asked.cost, cost_score=0.0)
         title = "Plan from assumed variation"
         percent = False
+        largest = math.inf
     elif given:
         raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
     else:
@@ -66,6 +67,9 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
             raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")
 
         percent = info.percent
+        largest = math.inf
+        if info.low is not None and info.high is not None:
+            largest = info.high - info.low
 
     planned = plan(
         pilot,
@@ -74,6 +78,7 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
         alpha=alpha,
         questions=asked.questions,
         repetitions=asked.repetitions,
+        largest=largest,
     )
     document = plan_document(planned, title=title, percent=percent)
     chart = asked.chart

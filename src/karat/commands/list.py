@@ -27,7 +27,7 @@ class _Family(click.ParamType[str]):
     name = "family"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return "|".join([*_FAMILIES, *_kinds()])
+        return " | ".join([*_FAMILIES, *_kinds()])
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         known = dict.fromkeys((*_FAMILIES, *_OLD_NAMES, *_kinds()))

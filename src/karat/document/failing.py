@@ -9,6 +9,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary
+from karat.analysis.format_metric import measured
 from karat.analysis.model import FailureKind
 from karat.blocks import (
     Block,
@@ -72,14 +73,15 @@ def lowest(
     """The questions with the lowest mean on the first metric, with the expected and the given
     answers.
     """
-    offline = {info.key for info in summary.metrics if info.offline}
+    infos = {info.key: info for info in summary.metrics}
     for low in summary.lowest[:most]:
+        info = infos[low.metric]
         if low.gap is not None:
-            gap = f", {formats.number(low.gap)} apart between conditions"
+            gap = f", {measured(low.gap, percent=info.percent)} apart between conditions"
         else:
             gap = ""
 
-        mark = " (offline)" if low.metric in offline else ""
+        mark = " (offline)" if info.offline else ""
         if texts is not None:
             golden = texts.golden.get(low.sample, ())
         else:
@@ -109,11 +111,12 @@ def lowest(
                 score = "no score"
             else:
                 if cell.sd is not None:
-                    spread = f" ± {formats.number(cell.sd)}"
+                    spread = f" ± {measured(cell.sd, percent=info.percent)}"
                 else:
                     spread = ""
 
-                score = f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
+                mean = measured(cell.mean, percent=info.percent)
+                score = f"{mean}{spread} ({formats.plural(cell.n, 'answer')})"
 
             answers.append(
                 LowAnswer(
@@ -131,7 +134,7 @@ def lowest(
         yield Low(
             sample=low.sample,
             question=low.question,
-            score=f"{low.metric}{mark} {formats.number(low.mean)} on average{gap}",
+            score=f"{low.metric}{mark} {measured(low.mean, percent=info.percent)} on average{gap}",
             golden=golden[0] if len(golden) == 1 else None,
             answers=tuple(answers),
             limit=limit,

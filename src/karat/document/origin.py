@@ -12,9 +12,9 @@ from karat.analysis import Summary
 from karat.blocks import Block, Facts, Fold, Listing, Note, Row, Table, Text, columns
 
 _REPEAT = (
-    "Put the experiment file below beside the same dataset (compare its sha256), install the same "
-    "versions, and run it. Models answer differently each time; from the same journal, every "
-    "number here comes out the same."
+    "Put experiment.yaml from the run folder beside the same dataset (compare its sha256), install "
+    "the same versions, and run it. Models answer differently each time; from the same journal, "
+    "every number here comes out the same."
 )
 _SHORT = 16  # hex digits of a digest in a table
 
@@ -32,9 +32,9 @@ def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
         )
 
         lines = {
-            "karat run experiment.yaml": "run the experiment again",
-            f"karat report {summary.run} --to html": "an HTML page, from the journal alone",
-            f"karat score {summary.run}": "score the same answers again",
+            "karat run experiment.yaml": "run it again",
+            f"karat report {summary.run} --to html --out report.html": "an HTML page",
+            f"karat score {summary.run}": "add missing scores",
         }
         longest = max(map(len, lines))
         text = "\n".join(

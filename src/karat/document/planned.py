@@ -106,7 +106,7 @@ def sentence(plan: Plan, design: Design, *, percent: bool = False) -> str:
     """What one experiment can show, in one line."""
     size = _size(design)
     if design.detectable is None:
-        return f"{size} cannot show a difference: {plan.pilot.reason or 'too few questions'}."
+        return f"{size} cannot show a difference: too few questions."
     return (
         f"{size} show a difference of {_points(design.detectable, percent)} or more in "
         f"{_percent(plan.power)} of runs."

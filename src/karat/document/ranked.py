@@ -77,6 +77,8 @@ def _verdict(board: Leaderboard) -> str:
         return f"No direction of {board.metric} is better: conditions are listed by their means"
     if not level:
         return f"{name(first)} is best on {board.metric}; it can be told apart from every other"
+    if len({entry.mean.value for entry in board.entries}) == 1:
+        return f"All conditions have the same mean on {board.metric}"
     if len(level) == len(board.entries) - 1:
         return (
             f"{name(first)} has the best mean on {board.metric}, and cannot be told apart from "

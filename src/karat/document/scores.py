@@ -40,9 +40,9 @@ _MOST_OPEN = 60  # rows of differences that a page shows unfolded
 
 
 SAME_AGAIN = (
-    "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: the "
-    "same {unit}s again), if effects of this size are usual. Where nothing differs at all, a "
-    "winner repeats 2 times in 100."
+    "Same again: the chance that a run with new {unit}s gives the same verdict; then, that a run "
+    "with the same {unit}s does. Both if effects of this size are usual. Where nothing differs at "
+    "all, a winner repeats 2 times in 100."
 )
 
 
@@ -100,7 +100,8 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
                 rows.append(Row(name=condition, color=at, cells=tuple(cells)))
 
     legends = []
-    if any(is_point(result.mean) for result in results):
+    differences = [pair.estimate for pair in summary.differences]  # the first line may show one
+    if any(map(is_point, [*differences, *(result.mean for result in results)])):
         legends.append(POINT_LEGEND)
     if any(result.offline for result in results):
         legends.append("Offline: scored by a rule, not by a model that understands.")

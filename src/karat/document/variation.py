@@ -72,11 +72,12 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
             if info.kind == "ordinal":
                 best = Share(result.top_share.value)
             cells: list[Cell] = []
+            written = Share if info.percent else Number
             for part in _parts(result) if judged else _parts(result)[:2]:
                 bar = None
                 if part.value and widest:
                     bar = Bar((("spread", part.value / widest),))
-                cells.append(Number(part.value, bar=bar))
+                cells.append(written(part.value, bar=bar))
 
             if stepped:
                 cells.append(best)
@@ -94,7 +95,6 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
         caption="Standard deviations",
         columns=tuple(_columns(unit, judged=judged, stepped=stepped, reliable=reliable)),
         rows=tuple(rows),
-        legend="Standard deviations are in the metric's own unit.",
     )
     named = ("Variance between questions", "Variance between repetitions", "Judge variance")
     texts = dict.fromkeys(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__, formats
 from karat.analysis import Summary, means_columns
+from karat.analysis.format_metric import between, measured
 from karat.analysis.parts import builtins_of
 from karat.journal import RunFolder
 
@@ -54,20 +55,24 @@ class Json:
                 if name != "n":
                     account["shown"][f"latency_{name}"] = formats.duration(seconds)
 
+        infos = {info.key: info for info in summary.metrics}
         for result, row in zip(summary.results, tree["results"], strict=True):
-            row["shown"] = means_columns.shown(result, summary.accounts[result.condition])
+            account = summary.accounts[result.condition]
+            row["shown"] = means_columns.shown(infos[result.metric], result, account)
         for difference in tree["differences"]:
-            estimate = difference["estimate"]
+            value, low, high = (difference["estimate"][end] for end in ("value", "low", "high"))
+            by, span = between(value, low, high, percent=infos[difference["metric"]].percent)
             difference["shown"] = {
-                "difference": formats.signed(estimate["value"]),
-                "interval": formats.signed_interval(estimate["low"], estimate["high"]),
+                "difference": by,
+                "interval": span,
                 "p": formats.p_value(difference["p"]),
                 "p_adjusted": formats.p_value(difference["p_adjusted"]),
                 "effect": formats.number(difference["effect"]),
             }
 
         for low in tree["lowest"]:
-            low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
+            percent = infos[low["metric"]].percent
+            low["shown"] = {key: measured(low[key], percent=percent) for key in ("mean", "gap")}
 
         for name, part in summary.parts.items():
             part.show(tree[name])

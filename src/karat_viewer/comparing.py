@@ -14,7 +14,7 @@ from starlette.responses import Response
 from karat import formats, kinds
 from karat.analysis import Comparison
 from karat.analysis.comparison import Pairing
-from karat.analysis.format_metric import between, measured
+from karat.analysis.format_metric import measured
 from karat.analysis.model import Difference
 from karat.blocks import (
     Block,
@@ -327,10 +327,8 @@ def _row(
     # for means over repetitions, not single answers
     before, after = (measured(mean, percent=percent) for mean in (a, b))
     first, *other = links
-    change = Text(
-        between(b - a, None, None, percent=percent)[0],
-        below=f"{before} → {after}",
-    )
+    scale, digits = (100, 1) if percent else (1, 2)
+    change = Number(scale * (b - a), digits=digits, signed=True, below=f"{before} → {after}")
     return Row(
         name=question or sample,
         note=sample if question else "",

@@ -119,6 +119,12 @@ def test_columns_of_plain_answers_are_named_with_map_as_well(karat, here):
     assert "unknown target 'program' (it is for --kind conversation); choose from id, answer" in refused.err
 
 
+def test_columns_that_are_not_used_are_said(karat, here):
+    (here / "said.csv").write_text("id,question,golden,answer,topic\na,?,yes,yes,geo\n", encoding="utf-8")
+    done = karat("score", "said.csv", "--scorer", "equals")
+    assert (done.code, "\nnot used: topic\n" in done.err) == (0, True)
+
+
 FAULTY = [
     *ROWS[:1],
     {**ROWS[0], "predicted_answer": "111"},

@@ -488,6 +488,8 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     roles.pop("score", None)  # unused
     seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=roles)
     output.say(*(f"warning: {text}" for text in doubts(seen, named=named)))
+    if result.unused:
+        output.say(f"not used: {some_of(result.unused)}")
     if "score" in result.roles:
         output.say(f"not used: {_own_scores(file, columns).strip()}")
     chosen = {

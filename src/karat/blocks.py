@@ -203,21 +203,15 @@ def _estimate(cell: Estimate) -> tuple[str, str]:
         interval = formats.bracketed(cell.low, cell.high, formats.share)
         return formats.share(cell.value), interval and f"{interval}{cell.mark}"
 
-    if cell.percent:
-        digits, scale = (1, 100)
-    else:
-        digits, scale = (cell.digits, 1)
-
-    value, low, high = (
-        None if end is None else scale * end for end in (cell.value, cell.low, cell.high)
+    value, interval = formats.between(
+        cell.value,
+        cell.low,
+        cell.high,
+        digits=cell.digits,
+        percent=cell.percent,
+        plain=not cell.signed,
     )
-    if cell.signed:
-        write, span = (formats.signed, formats.signed_interval)
-    else:
-        write, span = (formats.number, formats.interval)
-
-    interval = span(low, high, digits=digits)
-    return write(value, digits=digits), f"{interval}{cell.mark}" if interval else cell.below
+    return value, f"{interval}{cell.mark}" if interval else cell.below
 
 
 def plain(cell: Cell) -> str:

@@ -100,6 +100,34 @@ def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -
     return bracketed(low, high, partial(signed, digits=digits))
 
 
+def between(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    *,
+    digits: int = 2,
+    percent: bool = False,
+    plain: bool = False,
+) -> tuple[str, str]:
+    """A difference and its interval ("" if there is none), with signs unless `plain`; for shares in
+    points.
+
+    >>> (
+    ...     between(0.05, -0.01, 0.11, percent=True),
+    ...     between(-0.5, None, None),
+    ...     between(0.5, 0.4, 0.6, plain=True),
+    ... )
+    (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
+    """
+    scale = 1
+    if percent:
+        digits, scale = (1, 100)
+
+    ends = [None if end is None else scale * end for end in (value, low, high)]
+    write = partial(number if plain else signed, digits=digits)
+    return write(ends[0]), bracketed(ends[1], ends[2], write)
+
+
 def estimate(value: float | None, low: float | None, high: float | None, *, digits: int = 2) -> str:
     """A number and its interval.
 

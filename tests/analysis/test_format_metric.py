@@ -6,7 +6,6 @@ import pytest
 
 from karat import formats
 from karat.analysis.format_metric import (
-    between,
     estimated,
     interval_of,
     is_point,
@@ -57,8 +56,8 @@ def test_a_mean_has_its_interval_where_there_is_one(given: Estimate, number: str
 def test_a_difference_has_its_sign_and_is_in_points_for_shares(given: Estimate, number: str, points: str):
     assert signed_estimate(given, percent=False) == number
     assert signed_estimate(given, percent=True) == points
-    assert between(0.5, 0.4, 0.6, plain=True) == ("0.50", "[0.40, 0.60]")
-    assert between(0.5, 0.4, 0.6, percent=True, plain=True) == ("50.0", "[40.0, 60.0]")
+    assert formats.between(0.5, 0.4, 0.6, plain=True) == ("0.50", "[0.40, 0.60]")
+    assert formats.between(0.5, 0.4, 0.6, percent=True, plain=True) == ("50.0", "[40.0, 60.0]")
 
 
 def test_what_is_not_finite_is_not_known():

@@ -436,7 +436,7 @@ def _corrected(
     if a is None:
         ends = (info.low, info.high)
     else:
-        ends = (None, None)
+        ends = (-info.width, info.width)
 
     return Corrected(
         metric=info.key,

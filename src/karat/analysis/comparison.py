@@ -8,7 +8,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis import shapes
-from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measured, signed_estimate
+from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
 from karat.analysis.verdicts import over_units
@@ -166,7 +166,9 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
                 f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
             ]
             if difference.least != difference.most:
-                bounds = between(None, difference.least, difference.most, percent=percent)[1]
+                bounds = formats.between(None, difference.least, difference.most, percent=percent)[
+                    1
+                ]
                 lines.append(
                     f"  bounds, if the missing scores were the lowest or the highest: {bounds}"
                 )
@@ -185,7 +187,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
             for flip in pairing.flips:
                 label = formats.excerpt(flip.sample, 24)
                 before, after = (measured(mean, percent=percent) for mean in (flip.a, flip.b))
-                change = between(flip.difference, None, None, percent=percent)[0]
+                change = formats.between(flip.difference, None, None, percent=percent)[0]
                 lines.append(f"    {label:24} {before} → {after} ({change})")
 
         lines += [line for part in self.parts.values() for line in part.lines()]

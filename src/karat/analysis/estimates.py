@@ -162,9 +162,8 @@ def estimated(
     vary.
     """
     value, low, high = (known(number) for number in (interval.value, interval.low, interval.high))
-    span = max(
-        (abs(end) for end in (least, most, value, low, high) if end is not None), default=0.0
-    )
+    sizes = [abs(end) for end in (least, most, value, low, high) if end is not None]
+    span = max(filter(math.isfinite, sizes), default=0.0)
     value, low, high = (
         0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
     )
@@ -203,7 +202,7 @@ def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
     counts = dict(
         zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True)
     )
-    if info.low is None or info.high is None or info.high - info.low > 100:
+    if info.low is None or info.high is None or info.width > 100:
         return {str(step): count for step, count in counts.items()}
     scale = range(int(info.low), int(info.high) + 1)
     return {str(step): counts.get(step, 0) for step in sorted({*scale, *counts})}
@@ -432,11 +431,6 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
     gone = found.lost
     value = known(test.value)
     p_adjusted = known(p)
-    if info.low is not None and info.high is not None:
-        span = info.high - info.low
-    else:
-        span = None
-
     words = verdict(info, *names, value, p_adjusted)
     best = winner(info, *names, value, p_adjusted)
     if not holds and words not in (NO_DIFFERENCE, UNLIKE):
@@ -448,7 +442,7 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
         metric=info.key,
         a=names[0],
         b=names[1],
-        estimate=estimated(test, None if span is None else -span, span),
+        estimate=estimated(test, -info.width, info.width),
         p=None if found.too_few else known(test.p),
         p_adjusted=p_adjusted,
         effect=known(test.d_z),

@@ -49,41 +49,7 @@ def share_estimate(value: float | None, low: float | None, high: float | None) -
     return f"{formats.share(value)} {formats.bracketed(low, high, formats.share)}".rstrip()
 
 
-def between(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    *,
-    percent: bool = False,
-    plain: bool = False,
-) -> tuple[str, str]:
-    """A difference and its interval ("" if there is none), with signs unless `plain`; for shares in
-    points.
-
-    >>> (
-    ...     between(0.05, -0.01, 0.11, percent=True),
-    ...     between(-0.5, None, None),
-    ...     between(0.5, 0.4, 0.6, plain=True),
-    ... )
-    (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
-    """
-    if percent:
-        digits, scale = (1, 100)
-    else:
-        digits, scale = (2, 1)
-
-    ends = [None if end is None else scale * end for end in (value, low, high)]
-    if plain:
-        number = formats.number
-        span = formats.interval
-    else:
-        number = formats.signed
-        span = formats.signed_interval
-
-    return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
-
-
 def signed_estimate(estimate: Estimate, *, percent: bool) -> str:
     """A difference with its interval; for shares in percentage points."""
-    value, span = between(estimate.value, estimate.low, estimate.high, percent=percent)
+    value, span = formats.between(estimate.value, estimate.low, estimate.high, percent=percent)
     return f"{value}{' points' if percent and estimate.value is not None else ''} {span}".rstrip()

@@ -180,7 +180,7 @@ def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterato
             continue
         if threshold.bound == "max_drop":
             low = 0.0
-            high = info.high - info.low
+            high = info.width
         else:
             low = info.low
             high = info.high
@@ -447,9 +447,8 @@ def _drop(
         clusters = old.units.only(there).clusters
     rows = _Rows(change, [least, most], clusters)
     scale: tuple[float | None, float | None] = (None, None)
-    if info.low is not None and info.high is not None:
-        width = info.high - info.low
-        scale = (-width, width)
+    if math.isfinite(info.width):
+        scale = (-info.width, info.width)
 
     missing = int(new.units.missing[here].sum() + old.units.missing[there].sum())
     check = _decided(summary, threshold, info, condition, rows, missing, scale)

@@ -5,6 +5,7 @@ An unknown number is None and comes with a `reason`; None is never 0.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -140,6 +141,13 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
     def percent(self) -> bool:
         """Whether its means are shares, which people read in percent."""
         return self.kind == "share" and self.low == 0 and self.high == 1
+
+    @property
+    def width(self) -> float:
+        """The largest possible difference of two values; infinite without both ends."""
+        if self.low is None or self.high is None:
+            return math.inf
+        return self.high - self.low
 
     @property
     def steps(self) -> list[float]:

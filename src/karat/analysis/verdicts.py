@@ -5,12 +5,13 @@ Hardly a number is computed here, and NumPy is not loaded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Sequence
 
 from msgspec import structs
 
 from karat import formats
-from karat.analysis.format_metric import between, estimated
+from karat.analysis.format_metric import estimated
 from karat.analysis.model import (
     Account,
     Difference,
@@ -329,7 +330,7 @@ def _by(
     percent: bool,
     plain: bool = False,
 ) -> str:
-    number, span = between(value, low, high, percent=percent, plain=plain)
+    number, span = formats.between(value, low, high, percent=percent, plain=plain)
     return f"{number}{' points' if percent else ''} {span}".rstrip()
 
 
@@ -345,11 +346,9 @@ def _nothing_shown(
         # so few questions cannot show a difference among so many comparisons
         shares = []  # of the metric's scale, if it has one
         for row in tests:
-            low = infos[row.metric].low
-            high = infos[row.metric].high
-            width = 1.0
-            if low is not None and high is not None:
-                width = high - low or 1.0
+            width = infos[row.metric].width
+            if width in (0.0, math.inf):
+                width = 1.0
             shares.append(abs(row.estimate.value or 0.0) / width)
 
         largest = tests[shares.index(max(shares))]

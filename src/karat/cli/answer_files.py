@@ -484,12 +484,10 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
 
         role_of[column] = option
 
-    output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
+    _say_columns(output, used, result.unused)
     roles.pop("score", None)  # unused
     seen = Seen(rows=[*islice(rows.all, LOOKED_AT)], columns=columns, roles=roles)
     output.say(*(f"warning: {text}" for text in doubts(seen, named=named)))
-    if result.unused:
-        output.say(f"not used: {some_of(result.unused)}")
     if "score" in result.roles:
         output.say(f"not used: {_own_scores(file, columns).strip()}")
     chosen = {
@@ -530,6 +528,12 @@ def _choices(file: Path, columns: Columns, result: Undecided) -> str:
         f"(it has: {listed}); if the questions and golden answers are in another file, "
         f"name it with --dataset"
     )
+
+
+def _say_columns(output: Output, used: Sequence[tuple[str, str]], unused: Sequence[str]) -> None:
+    output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
+    if unused:
+        output.say(f"not used: {some_of(unused)}")
 
 
 def refuse_dataset(file: Path, columns: Columns) -> None:

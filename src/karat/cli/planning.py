@@ -67,9 +67,7 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
             raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")
 
         percent = info.percent
-        largest = math.inf
-        if info.low is not None and info.high is not None:
-            largest = info.high - info.low
+        largest = info.width
 
     planned = plan(
         pilot,

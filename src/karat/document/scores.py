@@ -8,7 +8,7 @@ from msgspec import UNSET, structs
 
 from karat import blocks, formats
 from karat.analysis import Summary
-from karat.analysis.format_metric import POINT_LEGEND, between, estimated, is_point
+from karat.analysis.format_metric import POINT_LEGEND, estimated, is_point
 from karat.analysis.means_columns import in_reports
 from karat.analysis.model import Difference, MetricInfo, Repeat
 from karat.analysis.verdicts import (
@@ -407,7 +407,7 @@ def _misses(pair: Difference) -> bool:
 
 def _difference(pair: Difference, info: MetricInfo, scale: Scale, *, missing: bool) -> Row:
     if _misses(pair):
-        bounds = between(None, pair.least, pair.most, percent=info.percent)[1]
+        bounds = formats.between(None, pair.least, pair.most, percent=info.percent)[1]
     else:
         bounds = ""
 

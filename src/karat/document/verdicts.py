@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.format_metric import between
 from karat.analysis.model import Difference, MetricInfo
 from karat.analysis.verdicts import (
     NO_DIFFERENCE,
@@ -111,9 +110,9 @@ def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
     high = estimate.high
     if _better(pair) == pair.a:
         value, low, high = (None if end is None else -end for end in (value, high, low))
-    text, span = between(value, low, high, percent=info.percent)
+    text, span = formats.between(value, low, high, percent=info.percent)
     if (low or 0.0) > 0:
-        plain = between(value, low, high, percent=info.percent, plain=True)[1]
+        plain = formats.between(value, low, high, percent=info.percent, plain=True)[1]
     else:
         plain = span
 

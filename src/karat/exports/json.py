@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__, formats
 from karat.analysis import Summary, means_columns
-from karat.analysis.format_metric import between, measured
+from karat.analysis.format_metric import measured
 from karat.analysis.parts import builtins_of
 from karat.journal import RunFolder
 
@@ -61,7 +61,9 @@ class Json:
             row["shown"] = means_columns.shown(infos[result.metric], result, account)
         for difference in tree["differences"]:
             value, low, high = (difference["estimate"][end] for end in ("value", "low", "high"))
-            by, span = between(value, low, high, percent=infos[difference["metric"]].percent)
+            by, span = formats.between(
+                value, low, high, percent=infos[difference["metric"]].percent
+            )
             difference["shown"] = {
                 "difference": by,
                 "interval": span,

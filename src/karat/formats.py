@@ -91,15 +91,6 @@ def bracketed(low: float | None, high: float | None, write: Callable[[float], st
     return f"[{write(low)}, {write(high)}]{POINT if low == high else ''}"
 
 
-def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
-    """The interval of a difference.
-
-    >>> signed_interval(-0.1, 0.25)
-    '[−0.10, +0.25]'
-    """
-    return bracketed(low, high, partial(signed, digits=digits))
-
-
 def between(
     value: float | None,
     low: float | None,
@@ -134,7 +125,18 @@ def estimate(value: float | None, low: float | None, high: float | None, *, digi
     >>> estimate(4.21, 3.9, 4.52), estimate(4.0, None, None), estimate(None, None, None)
     ('4.21 [3.90, 4.52]', '4.00', '–')
     """
-    return f"{number(value, digits=digits)} {interval(low, high, digits=digits)}".rstrip()
+    return " ".join(between(value, low, high, digits=digits, plain=True)).rstrip()
+
+
+def signed_estimate(
+    value: float | None, low: float | None, high: float | None, *, digits: int = 2
+) -> str:
+    """A difference and its interval.
+
+    >>> signed_estimate(0.05, -0.1, 0.25)
+    '+0.05 [−0.10, +0.25]'
+    """
+    return " ".join(between(value, low, high, digits=digits)).rstrip()
 
 
 def chance(value: float | None) -> str:

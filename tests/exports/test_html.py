@@ -58,7 +58,7 @@ def test_every_number_of_the_summary_is_there_without_script(tmp_path, journals)
         assert formats.number(one.within_sd.value) in text
         assert formats.number(one.between_sd.value) in text
     for pair in summary.differences:
-        assert formats.signed_interval(pair.estimate.low, pair.estimate.high) in text
+        assert formats.between(None, pair.estimate.low, pair.estimate.high)[1] in text
         assert formats.p_value(pair.p_adjusted) in text
         assert (f"{pair.verdict} than" if pair.winner else pair.verdict) in text
     for digest in (summary.provenance.sha256, *summary.provenance.scorers.values()):

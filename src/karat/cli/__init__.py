@@ -24,20 +24,6 @@ from karat.installation import plugin_modules
 __all__ = ["Subcommands", "WithFlags", "cli", "every_command"]
 
 
-_RENAMED = {
-    "rehearse": "run --rehearse",
-    "lint": "check --lint",
-    "schema": "check --schema",
-    "check-server": "check --server",
-    "login": "check --login",
-    "plot": "report --charts",
-    "history": "compare --history",
-    "sample": "label --sample",
-    "calibrate": "label",
-    "merge": "runs merge",
-    "verify": "runs verify",
-}
-
 # in the order of `--help`; a command says which is its own
 _GROUPS = ("start", "run", "look", "decide", "keep")
 
@@ -131,13 +117,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _commands() and not args[0].startswith("-"):
-            now = _RENAMED.get(args[0])
-            if now:
-                hint = f"; it is now `karat {now}`"
-            else:
-                hint = did_you_mean(args[0], _commands())
-
-            ctx.fail(f"no such command '{args[0]}'{hint}")
+            ctx.fail(f"no such command '{args[0]}'{did_you_mean(args[0], _commands())}")
 
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or not isinstance(command, WithFlags):

@@ -77,7 +77,9 @@ def lowest(
     for low in summary.lowest[:most]:
         info = infos[low.metric]
         if low.gap is not None:
-            gap = f", {measured(low.gap, percent=info.percent)} apart between conditions"
+            apart = formats.between(low.gap, None, None, percent=info.percent, plain=True)[0]
+            unit = " points" if info.percent else ""
+            gap = f", {apart}{unit} apart between conditions"
         else:
             gap = ""
 

@@ -51,10 +51,8 @@ def _measures(condition: str, agreement: Agreement, bound: float | None) -> Iter
         expected = inside = formats.UNKNOWN
         if measures.prediction is not None:
             unit = "r" if "Fisher" in measures.prediction.method else "d"
-            expected = (
-                f"{unit} "
-                f"{formats.signed_interval(measures.prediction.low, measures.prediction.high)}"
-            )
+            low, high = measures.prediction.low, measures.prediction.high
+            expected = f"{unit} {formats.between(None, low, high)[1]}"
             inside = _INSIDE[measures.prediction.inside]
 
         telescopes = measures.telescopes
@@ -83,8 +81,9 @@ def difference_text(first: str, second: str, pas: Difference, ecs: Difference) -
     """How much higher the second condition scores than the first."""
     lines = [f"{second} − {first}"]
     for name, difference in (("PAS", pas), ("ECS", ecs)):
-        span = formats.signed_interval(difference.low, difference.high, digits=_DIGITS)
-        value = f"{formats.signed(difference.value, digits=_DIGITS)} {span}".rstrip()
+        value = formats.signed_estimate(
+            difference.value, difference.low, difference.high, digits=_DIGITS
+        )
         lines.append(
             f"  {name}  {value}   over {formats.plural(difference.n, 'test')} ({difference.method})"
         )

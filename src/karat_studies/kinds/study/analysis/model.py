@@ -45,8 +45,7 @@ def plain(estimate: Estimate, *, digits: int = 2) -> str:
 
 def signed(estimate: Estimate, *, digits: int = 2) -> str:
     """`+0.12 [+0.02, +0.22]`."""
-    span = formats.signed_interval(estimate.low, estimate.high, digits=digits)
-    return f"{formats.signed(estimate.value, digits=digits)} {span}".rstrip()
+    return formats.signed_estimate(estimate.value, estimate.low, estimate.high, digits=digits)
 
 
 class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -496,24 +495,16 @@ class StudySummary(Part, frozen=True, kw_only=True):
                 *(item["score"] for item in condition["studies"]),
             ]
 
-        for level in levels:
-            level["shown"] = {
-                key: formats.estimate(
-                    level[key]["value"],
-                    level[key]["low"],
-                    level[key]["high"],
-                    digits=3,
-                )
-                for key in ("pas", "ecs")
-            }
-
-        for between in (*tree["differences"], *floor.get("differences", ())):
-            between["shown"] = {}
-            for key in ("pas", "ecs"):
-                span = formats.signed_interval(between[key]["low"], between[key]["high"], digits=3)
-                between["shown"][key] = (
-                    f"{formats.signed(between[key]['value'], digits=3)} {span}".rstrip()
-                )
+        differences = [*tree["differences"], *floor.get("differences", ())]
+        for rows, write in (
+            (levels, formats.estimate),
+            (differences, formats.signed_estimate),
+        ):
+            for row in rows:
+                row["shown"] = {
+                    key: write(row[key]["value"], row[key]["low"], row[key]["high"], digits=3)
+                    for key in ("pas", "ecs")
+                }
 
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, object]]]]:
         return {"tests": (TEST_COLUMNS, test_rows(self))}

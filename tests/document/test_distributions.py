@@ -132,7 +132,7 @@ def test_the_title_says_how_many_are_at_the_best_step(summary, fields, start):
 def test_the_widest_gaps_come_first(summary):
     means: dict[str, list[float | None]] = {"old": [1.0, 2.0, None, 3.0, 4.0], "new": [2.0, 4.0, 5.0, 3.0, 3.0]}
     chart = only(gaps(measured(summary, means)))
-    assert chart.title == "completeness: conditions differ on 3 of 4 questions, by at most 2.00 on q1"
+    assert chart.title == "completeness: conditions differ on 3 of 4 questions, most on question q1: 2.00"
     assert texts(chart) == [
         ("q1", "2.00", "4.00", "2.00"),
         ("q4", "4.00", "3.00", "1.00"),  # of equal gaps that of the earlier position
@@ -158,7 +158,7 @@ def test_of_many_gaps_the_widest_are_drawn_and_of_none_nothing(summary):
     many: dict[str, list[float | None]] = {"old": [0.0] * 26, "new": [float(at + 1) for at in range(26)]}
     chart = only(gaps(measured(summary, many)))
     assert len(chart.table.rows) == 25
-    assert chart.title.endswith("differ on 26 of 26 questions, by at most 26.00 on q25; the 25 widest gaps")
+    assert chart.title.endswith("differ on 26 of 26 questions, most on question q25: 26.00; the 25 widest gaps")
     few = {name: values[:25] for name, values in many.items()}
     assert "widest gaps" not in only(gaps(measured(summary, few))).title
     assert [*gaps(measured(summary, {"old": [1.0], "new": [1.0]}))] == []

@@ -332,8 +332,8 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     yield Chart(
         name=slug("gaps", info.key),
         title=f"{info.key}: conditions differ on {formats.count(differing)} of "
-        f"{formats.plural(compared, unit)}, by at most {write(top[0][0])} on "
-        f"{top[0][1]}{some}",
+        f"{formats.plural(compared, unit)}, most on {unit} "
+        f"{top[0][1]}: {write(top[0][0])}{some}",
         description=(
             f"One line per {unit}, the widest gap first: the means of conditions as points, the "
             f"gap as a line."

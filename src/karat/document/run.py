@@ -166,9 +166,15 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         f"{formats.count(ledger.scored)} of {formats.count(ledger.planned)}",
     )
     yield "Agent", f"{source.agent} ({source.model})" if source.model else source.agent
-    judged = dict.fromkeys(
-        (f"{info.scorer} (offline)" if info.offline else info.scorer) for info in summary.metrics
-    )
+    judged = {}
+    for info in summary.metrics:
+        said = [info.scorer]
+        if info.offline:
+            said.append("(offline)")
+        if info.direction == "lower":
+            said.append("(lower is better)")
+        judged[" ".join(said)] = None
+
     if judged:
         yield "Scored by", ", ".join(judged)
     if kind.asked_with:

@@ -21,9 +21,9 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     files_of_runs: frozenset[str]  # words in the names of files of answers
 
     @property
-    def roles(self) -> tuple[str, ...]:
+    def roles(self) -> frozenset[str]:
         """The roles of these names."""
-        return tuple(dict.fromkeys(role for role, _ in self.names))
+        return frozenset(role for role, _ in self.names)
 
 
 def added() -> Added:

@@ -294,13 +294,20 @@ def cell(row: Row, path: str) -> Any:
     if "." not in path and "[]" not in path:
         return None
     value: Any = row
-    for key in path.replace("[]", "").split("."):
+    keys = path.replace("[]", "").split(".")
+    while keys:
+        end = 1
         if isinstance(value, list):
-            value = [part[key] for part in _objects_in(value) if key in part] or None
+            value = [part[keys[0]] for part in _objects_in(value) if keys[0] in part] or None
         elif isinstance(value, Mapping):
+            key = keys[0]
+            while key not in value and end < len(keys):  # a point may be part of a key
+                key = f"{key}.{keys[end]}"
+                end += 1
             value = value.get(key)
         else:
             return None
+        keys = keys[end:]
 
     return value
 

@@ -91,8 +91,7 @@ _GOLD = word_set(
 _GOLD_ADJECTIVES = word_set("verified human expert official annotated best true final key")
 _AGENT = word_set(
     """model generated predict predicted prediction predictions pred preds actual agent ai bot
-    chatbot
-    assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
+    chatbot assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
     claude llama gemini mistral qwen deepseek baseline submitted provided observed got admin
     operator staff"""
 )
@@ -131,17 +130,9 @@ _FORBIDS = word_set(
 )
 """Words of what an answer must not hold."""
 _FAILS = frozenset(
-    (fails, *rest)
+    (fails, rest)
     for fails in ("failure", "fail", "failing")
-    for rest in (
-        ["mode"],
-        ["modes"],
-        ["condition"],
-        ["conditions"],
-        ["criteria"],
-        ["signals"],
-        ["if"],
-    )
+    for rest in word_set("mode modes condition conditions criteria signals if")
 ) | {("red", "flag"), ("red", "flags")}
 """Names of what makes an answer fail."""
 _FAULTY = word_set("incorrect wrong false bad")
@@ -315,7 +306,8 @@ _SCALES |= frozenset(
 _MEASURES = word_set(
     """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
     size length len total weight model date timestamp elapsed duration logit logprob num number
-    count n start started end ended calls retries cached ok status"""
+    count n start started end ended calls retries cached ok status ttft itl tpot e2e throughput tps
+    qps rps memory ram bytes mb gb"""
 )
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
@@ -327,10 +319,13 @@ _FAULTS = word_set(
 _SORTS = word_set("variable type category kind topic group class name dimension axis domain case")
 """Last words of names that say which fault a question is about: `bias_variable`."""
 _LOWER_IS_BETTER = _FAULTS | word_set(
-    """latency cost tokens refusal loss distance error errors forbidden failure failures leak
-    leakage mistake mistakes penalty deviation mae mse rmse lpips ter nll brier misconception wrong
-    omission omissions hallucinations verbosity detoxify"""
+    """latency cost tokens refusal loss distance error errors forbidden failure failures failed
+    leak leakage leaked mistake mistakes penalty deviation mae mse rmse lpips ter nll brier wrong
+    misconception omission omissions hallucinations verbosity detoxify flagged violated violates
+    biased offensive dangerous hateful abusive"""
 )
+_ALARMS = word_set("flag flags safety safe content moderation policy is has")
+"""Words of a flag that is raised for something bad."""
 _QUALITY = word_set(
     """complete completeness correct correctness accurate accuracy relevant relevance relevancy
     faithful faithfulness grounded groundedness helpful helpfulness coherent coherence consistent
@@ -370,7 +365,7 @@ _OF_ANY_SCORE = _SCORED | word_set(
     gpt auto judge judged norm normalized normalised weighted is has the of at k n top mode eval
     value answer answers response output context retrieval retrieved document documents keyword
     keywords term key fact facts claim claims semantic cosine token strict lenient partial full all
-    tool tools format json schema sql text flag check checks result test label citation citations
+    tool tools format json schema sql text check checks result test label citation citations
     source sources instruction instructions grading model user"""
 )
 """Words beside which `score` is better when higher: they say who judges, how, or what part."""
@@ -392,15 +387,12 @@ _NO_FACTORS = _REPEATS | word_set(
     path url index idx row line rank position place turn step round
     confidence metric metrics criterion dimension aspect winner preferred chosen best correct"""
 )
+"""Words of names whose values no experimenter sets, or that part what one answer is judged by."""
 _RARELY_FACTORS = word_set("chunk page count length tokens")
 """Words of names whose values are rarely set, such as that of a chunk, unlike its size."""
-"""Words of names whose values no experimenter sets, or that part what one answer is judged by."""
-_OF_ANSWERS: frozenset[Role] = frozenset(
-    (
-        *("golden", "answer", "choices", "distractor", "context", "criterion", "id", "repetition"),
-        *("score", "reason", "error", "stop_reason", "latency", "cost", "tokens", "started"),
-        *("tools", "messages", "turn", *ADDED.roles),
-    )
+_OF_ANSWERS: frozenset[Role] = ADDED.roles | word_set(
+    """golden answer choices distractor context criterion id repetition score reason error
+    stop_reason latency cost tokens started tools messages turn"""
 )
 _TABLE: dict[str, Meaning] = {}
 for _role, _names in _WEAK.items():
@@ -858,6 +850,8 @@ def lower_is_better(path: str) -> bool | None:
     negated = words[:1] in (["non"], ["not"])  # `non_compliant`
     if bad or negated:
         return not (bad and _TURNS_ROUND & known)
+    if known & {"flag", "flags"} and not _TURNS_ROUND & known:
+        return known <= _ALARMS or None
     usual = "".join(words) in _SCORES or bool(_GOOD & known)
     if usual or (_SCORED & known and known <= _OF_ANY_SCORE):
         return False

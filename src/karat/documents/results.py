@@ -133,7 +133,8 @@ def score_columns(columns: Columns) -> list[str]:
         judged = named and (by_name or by_cells)
         verdict = column.is_judgement and not sure_roles(path) and not words & _NOT_JUDGED
         compared = column.compares is not None and not words & _OF_QUESTIONS_TOO
-        if judged or verdict or compared or holds_scores(path):
+        held = holds_scores(path) and (is_score_name(path) or _may_be_rated(column))
+        if judged or verdict or compared or held:
             found.append(path)
 
     # an object `{score: 0.7, threshold: 0.5, success: true}` is one score
@@ -144,6 +145,12 @@ def score_columns(columns: Columns) -> list[str]:
             kept.append(path)
 
     return kept
+
+
+def _may_be_rated(column: Column) -> bool:
+    """Whether no number is beyond 100, as times in milliseconds are."""
+    numbers = filter(None, map(number_in, column.values))
+    return max(numbers, default=0.0) <= _TOPS[-1]
 
 
 def label_with_score(columns: Columns) -> list[str]:

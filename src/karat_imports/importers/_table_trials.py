@@ -363,6 +363,9 @@ class Trials:
         unless the user has named it.
         """
         self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
+        if not self.factors and self.conditions and "condition" not in self._named:
+            used = self._used | {*self.conditions}  # what is finer than these
+            self.factors = factors_in(self._table, ids, (), used=used)
         found = tuple(factor.column for factor in self.factors)
         if found and self.conditions and "condition" not in self._named:
             used = self._used - {*self.conditions}

@@ -11,7 +11,7 @@ from typing import Any
 from karat.documents.answers import says_not_run
 from karat.documents.columns import VERDICTS, Column, Columns, score_in, without_point
 from karat.documents.doubts import Seen
-from karat.documents.names import is_score_name, side_of, tells_of_answers, with_role, words_of
+from karat.documents.names import is_score_name, lower_is_better, side_of, tells_of_answers, with_role, words_of
 from karat.documents.results import compares, like_scores, may_be_scores, only_counts
 from karat.errors import BadOption
 from karat.formats import brief, plural, some_of
@@ -125,7 +125,11 @@ def check_read_in_one_way(
         more = "scores too" if scores else "scores"
         scores = scores or {"answer": chosen["answer"]}
         reasons.append(f"{listed(judging)} may be {more}, by their values")
-        ways.append([mapping(scores | further), mapping(scores)])
+        both = mapping(scores | further)
+        unsure = [path for path in judging if lower_is_better(path) is None]
+        if trials.conditions and unsure:  # ranked by it, which is asked next
+            both += f" --set {quote(f'higher_is_better={json.dumps(unsure)}')}"
+        ways.append([both, mapping(scores)])
     elif not scores:
         for path in free:
             if is_score_name(path) and judges_in_words(columns[path]) and not compares([path]):

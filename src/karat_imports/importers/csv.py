@@ -419,8 +419,8 @@ class Csv:
             yield trials.hint
 
     def _lower(self, metrics: Mapping[str, Column | None], findings: Findings) -> set[str]:
-        """The metrics that are better when lower, by the user's word or by their names; says which,
-        and which are only assumed to be better when higher. `metrics`: with their columns.
+        """The metrics that are better when lower, by the user's word or by their names. Says which
+        way each is taken, and which are only assumed. `metrics`: with their columns.
 
         Raises BadOption for a metric that there is not.
         """
@@ -435,10 +435,13 @@ class Csv:
         if both := lower & higher:
             raise BadOption("--set higher_is_better", f"'{min(both)}' is better when lower, too")
         assumed = []
+        good = []
         for name, column in metrics.items():
             by_name = lower_is_better(name)
             if name in higher:
                 continue
+            if by_name is False and name not in lower:
+                good.append(name)
             if by_name and column is not None and column.is_judgement and name not in lower:
                 said = some_of(sorted(column.values))
                 findings.note(f"'{name}' holds {said}: better when higher, whatever its name")
@@ -448,6 +451,8 @@ class Csv:
             elif by_name is None and name not in lower:
                 assumed.append(name)
 
+        if good:
+            findings.note(f"better when higher, by their names: {listed(good)}")
         if assumed:
             findings.note(
                 f"taken to be better when higher: {', '.join(assumed)} (name others with "

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from karat.documents.names import roles_of, side_of
+from karat.documents.names import roles_of, side_of, with_role
 from karat.documents.row_list import Rows
 
 BELOW_HEADER = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?|(?:\s*:?-+:?\s*\|)+.*-")
@@ -28,7 +28,7 @@ _NumberedRows = list[tuple[int, dict[str, str]]]
 def rows_in_text(text: str) -> tuple[_NumberedRows, str]:
     """The rows of a text, with the numbers of their lines, and a note on how they were found. Both
     are empty if the text has neither a table of two rows nor three blocks with the same three
-    labels, one of a question.
+    labels, one of a question, or two labels, of a question and of what is right.
     """
     lines = text.splitlines()
     tables: dict[tuple[str, ...], _NumberedRows] = {}
@@ -115,6 +115,9 @@ def labelled_blocks(lines: Sequence[str]) -> _NumberedRows:
     first = last = ""
     for number, line in enumerate(lines, start=1):
         labelled = _LABEL.fullmatch(line.rstrip())
+        if _HEADING.fullmatch(line.strip()):
+            last = ""  # what it is about
+            continue
         if labelled is None:
             if last and line.strip(" -=_*"):
                 row[last] += f"\n{line.strip()}"
@@ -136,7 +139,8 @@ def labelled_blocks(lines: Sequence[str]) -> _NumberedRows:
         return []
     (names,) = labels
     speaking = all(side_of(name) is not None for name in names)
-    if speaking or len(names) < _FEWEST_LABELS:
+    key = with_role(names, "question") and with_role(names, "golden")  # and no chat
+    if speaking or not (key or len(names) >= _FEWEST_LABELS):
         return []
     if "question" not in roles_of(*names):
         return []

@@ -37,6 +37,10 @@ _HEADER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that names the conversation below it: `Chat ID: 12`, `=== Session 3 ===`."""
+_HEADING = re.compile(r"^(?:[ \t]*#{1,6}[ \t].*\n\s*)+\Z", re.MULTILINE)
+"""Headings in Markdown before the next speaker: what is said ends above them."""
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+"""Code in Markdown, in which lines are no speakers' unless the whole chat is in it."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
 _ASKING_MARKS = "q question frage pregunta pergunta вопрос 问 問 질문 u h п в"
 _ANSWERING_MARKS = "a answer antwort respuesta resposta ответ 答 답변 b б о r"
@@ -243,6 +247,10 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
         for match in mark.finditer(text)
     ]
     marks = [(match, said) for match, said in marks if not said.lower().startswith("http")]
+    code = [fence.span() for fence in _FENCED.finditer(text)]
+    outside = [mark for mark in marks if not any(a <= mark[0].start() < b for a, b in code)]
+    if outside or not any(side_of(said) for _, said in marks):
+        marks = outside
     timed = bool(marks)
     in_angles = bool(marks) and all("<" in match[0] for match, _ in marks)
     for match, _ in marks:
@@ -256,9 +264,12 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
     name = role
     found: list[Message] = []
     starts = []  # of messages after an empty line
+    headed = []  # of those below a heading
     for match, said in marks:
         if said.lower() in sides:
-            message = {"role": name, "content": text[begins : match.start()].strip()}
+            heading = _HEADING.search(text, begins, match.start())
+            end = match.start() if heading is None else heading.start()
+            message = {"role": name, "content": text[begins:end].strip()}
             found.append(as_side(message, role))
             begins = match.end()
             name = said
@@ -267,7 +278,10 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
                 role = name
             if _PARAGRAPH.search(text, max(0, match.start() - 20), match.start()):
                 starts.append(len(found))
+            if heading is not None and len(found) > 1:
+                headed.append(len(found))
 
+    starts = headed or starts
     found.append(as_side({"role": name, "content": text[begins:].strip()}, role))
     if found[0]["content"]:
         first = 0
@@ -276,7 +290,7 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
 
     bounds = [first, *starts, len(found)]
     sizes = [end - start for start, end in pairwise(bounds)]
-    alike = all(found[start]["role"] == found[first]["role"] for start in starts)
+    alike = all(found[start]["role"] == found[1]["role"] for start in starts)
     if not starts or not alike or min(sizes) < 2 or max(sizes) < 4:
         bounds = [0, len(found)]
     chats = []

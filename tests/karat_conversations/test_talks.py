@@ -470,7 +470,7 @@ def test_turns_of_a_user_alone_are_said_to_be_asked_one_after_the_other(tmp_path
     other = unasked(read_rows(written(tmp_path, {"tests": tests})))
     assert other is not None
     said = other.message
-    assert other.question == "turns[].user"
+    assert other.question == ("turns[].user",)
     assert "holds what users say in several turns ('turns')" in said
     assert "speaker 2" not in said
     assert "`roles: {question: turns[].user}` asks those of a row at once" in said

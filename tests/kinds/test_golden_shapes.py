@@ -110,7 +110,7 @@ def test_documents_in_a_list_of_objects_are_offered_by_their_path(tmp_path: Path
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(BadDataset) as error:
         Golden(Golden.Options()).load(file)
-    assert error.value.readings[0] == 'roles: {question: query, golden: "relevant[].path"}\nseveral: all'
+    assert error.value.readings[0] == 'roles: {question: query, golden: "relevant[].path"}'
     roles: dict[str, Any] = {"question": "query", "golden": "relevant[].path"}
     read = Golden(Golden.Options(roles=roles)).load(file)
     assert texts(read.samples[0], "golden").startswith("tea.py")

@@ -150,6 +150,7 @@ class Candidates:
             if door == "results" and self._judges(path):
                 self.meanings[path] = ()
 
+        self._take_twins()
         self.ask_targets()
         if door == "results" and self._compares_prompts():
             for path in self.free:
@@ -197,6 +198,15 @@ class Candidates:
                 return False
 
         return True
+
+    def _take_twins(self) -> None:
+        """Makes `a` golden beside `q`, where a reference is to where it is found."""
+        named_so = {joined(path): path for path in self.free}
+        if self.door == "results" or not {"q", "a"} <= {*named_so} or "b" in named_so:
+            return
+        for name in _NUMBERED & {*named_so}:
+            self.meanings[named_so[name]] = ()
+        self.meanings[named_so["a"]] = (Meaning("golden"),)
 
     def ask_targets(self) -> None:
         """Makes `target` the question where another column says what is expected, and none asks;

@@ -7,6 +7,7 @@ file has to say.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -122,7 +123,8 @@ def as_text(value: object) -> str | None:
 
 
 def only_text(value: object) -> object:
-    """The text in a list of one text, also where a cell holds the list as text; else the value.
+    """The text in a list of one text, also where a cell holds the list as text, once or several
+    times; else the value.
 
     >>> only_text("['Paris']"), only_text(["Paris"]), only_text("[1]")
     ('Paris', 'Paris', '[1]')
@@ -131,7 +133,7 @@ def only_text(value: object) -> object:
     if isinstance(value, str) and _ONE_QUOTED.match(value):
         listed = parsed(value)
     if isinstance(listed, list) and len(listed) == 1 and isinstance(listed[0], str):
-        return listed[0]
+        return only_text(listed[0])
     return value
 
 
@@ -734,6 +736,18 @@ def parsed(text: str) -> object:
     except (ValueError, RecursionError):
         document = parse(written.encode("utf-8", "surrogateescape"))
 
-    if document.faults or document.root is None:
-        return text
-    return plain(document.root)
+    if not document.faults and document.root is not None:
+        return plain(document.root)
+    printed = as_printed(written)  # with quotes that Python escapes
+    return text if printed is None else printed
+
+
+def as_printed(text: str) -> Any:
+    """The list or object in a text as Python prints it, with single quotes; None: there is none."""
+    try:
+        value = ast.literal_eval(text.strip())
+        if isinstance(value, (list, dict)):
+            return json.loads(json.dumps(value))  # without tuples
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        pass
+    return None

@@ -122,17 +122,17 @@ def of_people(speakers: Mapping[str, int]) -> str:
     return (
         f"holds {held} of {count(len(named))} people, none of them an assistant by name: "
         f"{some_of(named, most=6)}; only if one is the agent, say so: "
-        "`karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`; "
-        "where all that is said is what is asked: `karat check FILE`"
+        "`karat import chats FILE --set agent=NAME`, or `--set 'agent=[NAME, NAME]'`"
     )
 
 
-def of_users(where: str, path: str | None = None) -> str:
-    """The sentence about users' turns that have no replies. `path`: of their texts in a row."""
+def of_users(where: str, paths: Sequence[str] = ()) -> str:
+    """The sentence about users' turns that have no replies. `paths`: of their texts in a row."""
     at_once = ""
-    if path is not None:
+    if paths:
+        listed = f"[{', '.join(paths)}]" if len(paths) > 1 else paths[0]
         at_once = (
-            f"; `roles: {{question: {path}}}` asks those of a row at once, in one message (see "
+            f"; `roles: {{question: {listed}}}` asks those of a row at once, in one message (see "
             "`karat check FILE`)"
         )
 

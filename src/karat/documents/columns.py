@@ -77,6 +77,7 @@ class Column(msgspec.Struct):
     numbers: int = 0  # also numbers written as text
     flags: int = 0  # true, false; also as text
     lists: int = 0
+    several: int = 0  # lists of more than one entry, or of objects
     objects: int = 0
     messages: int = 0  # lists of chat messages
     replies: int = 0  # of which the assistant has the last word
@@ -113,6 +114,7 @@ class Column(msgspec.Struct):
                 self.texts += 1
             elif isinstance(value, list):
                 self.lists += 1
+                self.several += len(value) > 1 or isinstance(value[0], dict)
                 if are_messages(value):
                     replied = ends_with_reply(value)
                     earlier = (ends_with_reply(value[:at]) for at in range(2, len(value)))

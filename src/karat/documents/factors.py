@@ -68,6 +68,8 @@ def factors_in(
     all_of_them = [*groups, *(factor.column for factor in found)]
     if with_role(table.columns, "repetition") or _usual_rows(table, all_of_them) < 2:
         return tuple(found)
+    if conditions:  # what is finer than these
+        return factors_in(table, ids, (), used={*used, *conditions})
     return ()
 
 

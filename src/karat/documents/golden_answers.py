@@ -101,11 +101,23 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
                 return [{"golden": (path,)}]
             return [{"golden": (path,)}, *each("golden", weak), {}]
 
-    options = _in_dataset(file, exact, agents, weak, shapes)
+    options = _or_none(file, _in_dataset(file, exact, agents, weak, shapes))
     if exact:
         return options
     sparse = each("golden", file.sparse("golden"))
     return sparse + options
+
+
+def _or_none(file: Candidates, options: list[Taken]) -> list[Taken]:
+    """The options, after none if all rows say the same: it may stand for what is yet to be
+    written.
+    """
+    for path in options[0].get("golden", ()) if options else ():
+        column = file.columns[path]
+        if column.is_constant and column.rows >= SHOWN:
+            return [{}, *options]
+
+    return options
 
 
 def _in_dataset(

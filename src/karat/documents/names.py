@@ -88,11 +88,13 @@ _GOLD = word_set(
     """expected expect reference references ref gold golden goldstandard ideal correct rightanswer
     groundtruth groundtruths gt truth canonical acceptable accepted desired oracle"""
 )
-_GOLD_ADJECTIVES = word_set("verified human expert official annotated best true final key")
+_GOLD_ADJECTIVES = word_set(
+    "verified human expert official annotated best true final key generation"
+)
 _AGENT = word_set(
     """model generated predict predicted prediction predictions pred preds actual agent ai bot
-    chatbot assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
-    claude llama gemini mistral qwen deepseek baseline submitted provided observed got admin
+    chatbot assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt
+    chatgpt claude llama gemini mistral qwen deepseek baseline submitted provided observed got admin
     operator staff"""
 )
 SAID = word_set(
@@ -657,7 +659,8 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
         return _of_agent(words, known)
     if known & {"orig", "original"} and known & {"answer", "answers", "response"}:
         return Meaning("golden")
-    targeted = words[0] == "target" and len(words) > 1 and SAID.issuperset(words[1:])
+    wanted = words[0] in ("target", "training") and len(words) > 1
+    targeted = wanted and SAID.issuperset(words[1:])
     if targeted or (words[0] == "true" and known & SAID):
         return Meaning("golden")
     if len(words) == 2 and words[0] in _ASKERS and words[1] in _ASKED_BY_PEOPLE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import io
 import json
@@ -20,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from karat.documents.cells import as_printed
 from karat.documents.columns import NumberedRow, Row, columns_of
 from karat.documents.csv_rows import LONGEST_LINE, NO_TEXT, read_csv
 from karat.documents.hub import Fetched, fetch, hub_name, shown
@@ -920,24 +920,14 @@ def _decoded(line: bytes) -> Any:
     try:
         return json.loads(line, parse_constant=constant, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
-        printed = _as_printed(line)
-        if printed is not None:
-            return printed
+        if line.lstrip().startswith(b"{'") and len(line) <= _LONGEST_PRINTED:
+            printed = as_printed(line.decode(errors="replace"))
+            if printed is not None:
+                return printed
         message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
         raise ValueError(message) from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
-
-
-def _as_printed(line: bytes) -> Any:
-    """The object in a line as Python prints it, with single quotes; None: there is none."""
-    if not line.lstrip().startswith(b"{'") or len(line) > _LONGEST_PRINTED:
-        return None
-    try:
-        value = ast.literal_eval(line.decode().strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-    return _json_value(value) if isinstance(value, dict) else None
 
 
 def _lower(message: str) -> str:

@@ -20,7 +20,7 @@ class Unasked(msgspec.Struct, frozen=True):
     """What rows hold that have no question."""
 
     message: str  # the end of a sentence
-    question: str | None = None  # the path of what is yet to be asked, in several turns
+    question: tuple[str, ...] = ()  # the paths of what is yet to be asked, in several turns
 
 
 class Layout(Protocol):

@@ -29,6 +29,7 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.row_list import Rows
+from karat.documents.sentences import sentences
 from karat.formats import plural, some_of
 from karat.layouts import Unasked
 from karat_conversations.layouts._cells import (
@@ -104,7 +105,7 @@ class Talks:
 
         if turns:
             where = f"in several turns ({some_of([repr(path) for path in turns])})"
-            asked = _of_texts(turns[0], columns[turns[0]])
+            asked = _of_texts(turns, columns)
             said = of_users(where, asked)
             if is_spoken(turns[0]) and not _of_one_side(columns[turns[0]].example):
                 said += "; if two speak by turns, who answers: `--set 'agent=speaker 2'`"
@@ -188,23 +189,32 @@ def _asked_in_turn(path: str, column: Column) -> bool:
     of_a_side = (
         words[-1:] in (("turns",), ("messages",)) and side_of("_".join(words[:-1])) == "user"
     )
-    if of_a_side or "".join(words).startswith(_FOLLOWS):
+    numbered = words[:1] == ("turn",) and "".join(words[1:]).isdecimal()
+    if of_a_side or numbered or "".join(words).startswith(_FOLLOWS):
         return texts or column.is_text
     return texts and is_spoken(path)
 
 
-def _of_texts(path: str, column: Column) -> str | None:
-    """The path of what the user says in a list of turns: the list, or a key of its objects; None:
-    the first question is elsewhere.
+def _of_texts(turns: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    """The paths of what the user says: columns of one text each, a list of turns, or a key of its
+    objects; none: the first question is elsewhere.
     """
-    if not isinstance(column.example, list) or "".join(words_of(path)).startswith(_FOLLOWS):
-        return None
-    first = next(iter(column.example), None)
+    path = turns[0]
+    example = columns[path].example
+    follows = "".join(words_of(path)).startswith(_FOLLOWS)
+    if not isinstance(example, list):
+        others = [other for other in sentences(columns, "question") if other not in turns]
+        if follows and not others:
+            return ()
+        return (*others[:follows], *turns)
+    if follows:
+        return ()
+    first = next(iter(example), None)
     for key in first if isinstance(first, Mapping) else ():
         if side_of_column(key) == "user":
-            return f"{path}[].{key}"
+            return (f"{path}[].{key}",)
 
-    return path
+    return (path,)
 
 
 def _of_one_side(turns: object) -> bool:
@@ -359,7 +369,8 @@ def _in_cells(
             if isinstance(filled[0], str) and said_in_log(filled[0]):
                 note += " of a log, of which only the lines are read in which somebody speaks"
             if len(chats) > rows.count:
-                note += f", parted by {'lines with their names' if parts else 'empty lines'}"
+                borders = "lines with their names" if parts else "empty lines or headings"
+                note += f", parted by {borders}"
             if beside:
                 note += f"; {plural(beside, 'message')} of other branches not read"
             return with_rows(rows, chats, note)

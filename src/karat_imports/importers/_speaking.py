@@ -516,6 +516,7 @@ def tests_in_turn(rows: Rows) -> str | None:
         if not isinstance(entry, Mapping):
             continue
         expected = [key for key in entry if is_gold(words_of(key))]
+        expected += with_role(entry, "criterion")
         questions = with_role(entry, "question")
         asked = []
         for key in entry:

@@ -363,9 +363,6 @@ class Trials:
         unless the user has named it.
         """
         self.factors = factors_in(self._table, ids, self.conditions, used=self._used)
-        if not self.factors and self.conditions and "condition" not in self._named:
-            used = self._used | {*self.conditions}  # what is finer than these
-            self.factors = factors_in(self._table, ids, (), used=used)
         found = tuple(factor.column for factor in self.factors)
         if found and self.conditions and "condition" not in self._named:
             used = self._used - {*self.conditions}
@@ -751,6 +748,9 @@ class Trials:
             if target in TEXTS or target.startswith("reason."):
                 texts[target] = batch.texts(column, _text)
 
+        listed = [*map(_text, texts["golden"])]
+        if all(text != given for text, given in zip(listed, texts["golden"], strict=True) if given):
+            texts["golden"] = listed  # a list of one text each, as text
         errors = self._errors(batch)
         for at, answer in enumerate(texts["answer"]):
             if is_error_of_service(answer):

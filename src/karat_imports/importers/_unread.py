@@ -11,7 +11,14 @@ from typing import Any
 from karat.documents.answers import says_not_run
 from karat.documents.columns import VERDICTS, Column, Columns, score_in, without_point
 from karat.documents.doubts import Seen
-from karat.documents.names import is_score_name, lower_is_better, side_of, tells_of_answers, with_role, words_of
+from karat.documents.names import (
+    is_score_name,
+    lower_is_better,
+    side_of,
+    tells_of_answers,
+    with_role,
+    words_of,
+)
 from karat.documents.results import compares, like_scores, may_be_scores, only_counts
 from karat.errors import BadOption
 from karat.formats import brief, plural, some_of

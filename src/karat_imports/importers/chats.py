@@ -224,11 +224,7 @@ class Chats:
         if turns is not None:
             return self._as_said(*turns, path)
         found = _chats(path, laid_out(read, agent=self._agent, whole=True))
-        if found is not None:
-            tests = tests_in_turn(read)
-        else:
-            tests = None
-
+        tests = tests_in_turn(read)
         if tests is not None:
             raise bad_file(path, tests)
         if found is not None:

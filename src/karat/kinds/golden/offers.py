@@ -130,7 +130,7 @@ def setting_lines(reading: Reading, columns: Columns, marks: Mapping[str, str] =
             lacking = "skip: unreadable  # where all of these columns are empty"
         golden = ()  # an object, which may lack a part
 
-    if golden and columns[golden[0]].lists and not cells.means_any(golden[0]):
+    if golden and columns[golden[0]].several and not cells.means_any(golden[0]):
         if columns[golden[0]].texts:  # one text in other rows: each is right alone
             lines.append("several: any  # or `all`, if each entry of a list must be there")
         else:

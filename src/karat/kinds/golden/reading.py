@@ -310,8 +310,8 @@ class RowReader:
         documents = documents_in(self._columns)
         inside: list[str] = []  # paths in lists of turns
         unnamed = held is None and not with_role(self._columns, "question")
-        if unnamed and other is not None and other.question is not None:
-            inside = paths_beside(self._columns, other.question)
+        if unnamed and other is not None and other.question:
+            inside = paths_beside(self._columns, other.question[0])
             undecided = asked_at_once(
                 columns_of(self._first, inside), other.question, self._needs_golden
             )

@@ -8,13 +8,13 @@ from karat.documents.columns import Columns, is_empty
 from karat.documents.roles import Reading, Undecided, assign
 
 
-def asked_at_once(columns: Columns, turns: str, needs_golden: bool) -> Undecided:
+def asked_at_once(columns: Columns, turns: tuple[str, ...], needs_golden: bool) -> Undecided:
     """The readings in which an agent is asked all turns of a row in one message."""
-    named = {"question": (turns,)}
+    named = {"question": turns}
     result = assign(columns, door="dataset", named=named, needs_golden=needs_golden)
     readings = []
     for reading in (result,) if isinstance(result, Reading) else result.readings:
-        if turns not in reading.roles.get("golden", ()):
+        if turns != reading.roles.get("golden"):
             readings.append(reading)
 
     return Undecided(asked="what is asked, and what is right,", readings=tuple(readings))

@@ -45,6 +45,7 @@ def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
         "golden: 2",
         "answer: 2",
         "columns found by their names: dollars=cost",
+        "better when higher: correct, quality",
         "not used: topic",
         "left out: a second result of a sample, condition and repetition (q1)",
     ]

@@ -30,6 +30,7 @@ _DEEPEST = 4  # levels of objects whose keys are columns of their own
 _MOST_KEYS = 40  # of an object whose keys are columns
 _MOST_COLUMNS = 1_000
 _LONGEST_NUMBER = 40  # characters
+_ROUNDED = 0.02  # by how much shares of one may be rounded together
 _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
 _FLAGS = frozenset(
@@ -57,6 +58,8 @@ VERDICTS: dict[str, bool] = {
     **dict.fromkeys(("false", "no", "n", "bad", "failure", "down", "👎", "ko", "nok"), False),
 }
 """Words that a cell of scores may hold, in lower case."""
+_BESIDE_VERDICT = re.compile(r"^[^\w+-]+(?=\w)|(?<=\w)[^\w%]+$")
+"""Signs before and after a word: `✅ PASS`."""
 _HASH = re.compile(r"(?=.*[a-fA-F])(?=.*\d)[0-9a-fA-F-]{16,}")
 _RATED = re.compile(r"(\d+(?:\.\d+)?) *[-–—:(][^\d]{2,30}")
 """A number with what it means on its scale."""
@@ -87,6 +90,7 @@ class Column(msgspec.Struct):
     example: Any = None  # the first that is not empty
     # two columns of labels that are equal where this one says yes, and nowhere else
     compares: tuple[str, str] | None = None
+    of_a_class: bool = False  # how likely a class is, of several
 
     def add(self, values: Iterable[object]) -> None:
         """Counts cells."""
@@ -99,7 +103,7 @@ class Column(msgspec.Struct):
             self.filled += 1
             if isinstance(value, str):
                 self.characters += len(value)
-            if isinstance(value, bool) or (text is not None and text.casefold() in _FLAGS):
+            if isinstance(value, bool) or (text is not None and verdict_word(text) in _FLAGS):
                 self.flags += 1
             elif isinstance(value, (int, float)) or (
                 text is not None
@@ -156,7 +160,7 @@ class Column(msgspec.Struct):
     @property
     def is_verdict(self) -> bool:
         """Whether cells say that something else is right, or wrong."""
-        said = {value.casefold() for value in self.values}
+        said = {*map(verdict_word, self.values)}
         return len(said) <= _MOST_VERDICTS and bool(said & {"incorrect", "wrong"})
 
     @property
@@ -164,7 +168,7 @@ class Column(msgspec.Struct):
         """Whether cells hold scores: numbers, or the two words of a verdict. Other words beside a
         verdict (*partly*) have no value that a file states.
         """
-        if self.lists + self.objects > 0 or not self.values:
+        if self.lists + self.objects > 0 or not self.values or self.of_a_class:
             return False
         scores = [score_in(value) for value in self.values]
         read = []
@@ -172,21 +176,22 @@ class Column(msgspec.Struct):
             if score is not None:
                 read.append(score)
 
-        if all(value.casefold() in (*VERDICTS, *MISSING) for value in self.values):
+        said = {*map(verdict_word, self.values)}
+        if said <= {*VERDICTS, *MISSING}:
             return bool(read)
-        words = any(value.casefold() in VERDICTS for value in self.values)
+        words = not said.isdisjoint(VERDICTS)
         return len(read) == len(scores) or (not words and 2 * len(read) > len(scores))
 
     @property
     def is_judgement(self) -> bool:
         """Whether cells hold nothing but words that are a verdict whatever the column is called."""
-        return bool(self.values) and all(value.casefold() in _JUDGED for value in self.values)
+        return bool(self.values) and {*map(verdict_word, self.values)} <= {*_JUDGED}
 
     @property
     def is_few_verdicts(self) -> bool:
         """Whether cells hold few words, some of which are verdicts: yes, no, partly."""
         few = self.texts + self.flags > 0 and 1 < len(self.values) <= _MOST_VERDICTS
-        return few and any(value.strip().casefold() in VERDICTS for value in self.values)
+        return few and not {*map(verdict_word, self.values)}.isdisjoint(VERDICTS)
 
     @property
     def is_constant(self) -> bool:
@@ -248,6 +253,17 @@ def number_in(text: str) -> float | None:
     return None
 
 
+def verdict_word(text: str) -> str:
+    """A text in lower case; a word without the signs around it.
+
+    >>> verdict_word("✅ PASS"), verdict_word("**Fail**"), verdict_word("✓"), verdict_word("-1")
+    ('pass', 'fail', '✓', '-1')
+    """
+    folded = text.strip().casefold()
+    plain = _BESIDE_VERDICT.sub("", folded)
+    return plain if plain in VERDICTS else folded
+
+
 def score_in(value: object) -> float | None:
     """The score that a cell is: a number, a percentage as its number, a share of a whole, or a
     verdict as 1 or 0, a number before the word for it. None: it is none.
@@ -261,7 +277,7 @@ def score_in(value: object) -> float | None:
         return float(value) if math.isfinite(value) else None
     if not isinstance(value, str):
         return None
-    text = value.strip().casefold()
+    text = verdict_word(value)
     if text in VERDICTS:
         return float(VERDICTS[text])
     ratio = _RATIO.fullmatch(text) if "/" in text else None
@@ -374,7 +390,30 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
         columns[path].add(values.values())
 
     _find_compared(columns, cells)
+    _find_classes(columns, cells)
     return columns
+
+
+def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -> None:
+    """Finds the columns that say how likely each class is: they are called as the labels in another
+    one are, or their numbers are shares of one in each row.
+    """
+    likely = []
+    labels = set()
+    for path, column in columns.items():
+        shares = all(0 <= (number_in(value) or 0) <= 1 for value in column.values)
+        if column.numbers == column.rows > 1 and shares:
+            likely.append(path)
+        for value in cells[path].values():
+            parts = value if isinstance(value, list) else [value]
+            labels |= {part for part in parts if isinstance(part, str)}
+
+    named = [path for path in likely if path in labels]
+    rows = zip(*(cells[path].values() for path in likely), strict=True)
+    if all(math.isclose(sum(filter(None, map(score_in, row))), 1, abs_tol=_ROUNDED) for row in rows):
+        named = likely
+    for path in named if len(named) > 2 else ():
+        columns[path].of_a_class = True
 
 
 def _find_compared(

@@ -16,7 +16,7 @@ from karat.documents.candidates import (
     is_in_answer,
 )
 from karat.documents.cells import are_marked_choices
-from karat.documents.columns import outermost
+from karat.documents.columns import Column, outermost
 from karat.documents.names import (
     Meaning,
     criterion_type,
@@ -51,6 +51,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     agents = [path for path in file.strong("answer") if file.holds_answer(path)]
     if not exact and not file.strong("question"):
         agents = [path for path in agents if joined(path) != "hypothesis"]  # of a researcher
+        agents = [path for path in agents if not _forecasts(file.free[path])]
     weak = [path for path in file.called("golden", weak=True) if file.holds_answer(path)]
     # further spellings of the golden answer, if there is another one
     weak = [path for path in weak if joined(path) != "answeraliases"] or weak
@@ -106,6 +107,11 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
         return options
     sparse = each("golden", file.sparse("golden"))
     return sparse + options
+
+
+def _forecasts(column: Column) -> bool:
+    """Whether cells are measures, with decimals, as those of no question in words are."""
+    return column.numbers == column.filled and any("." in value for value in column.values)
 
 
 def _or_none(file: Candidates, options: list[Taken]) -> list[Taken]:

@@ -183,8 +183,9 @@ _YES = """sí si sim oui ja evet да так tak ano có ya 是 对 はい 네 �
 _NO = """não nao non nein nee hayır hayir нет ні nie ne không tidak 否 いいえ 아니요 아니오 لا
     नहीं fout onjuist sbagliato faux falso falsch неверно неправильно yanlış salah sai
     错误 不正确"""
-_CORRECT = "correcto correcta correto corretto korrekt 正解 정답"
-_INCORRECT = "incorrecto incorrecta incorreto inkorrekt errado 不正解 오답"
+_CORRECT = "correcto correcta correto corretto korrekt 正解 정답 통과 通过 通過"
+_INCORRECT = """incorrecto incorrecta incorreto inkorrekt errado 不正解 오답 불통과 不通过 未通过
+    不通過 未通過"""
 YES_OR_NO = {**dict.fromkeys(_YES.split(), True), **dict.fromkeys(_NO.split(), False)}
 """What people write in a cell for yes and no, true and false."""
 VERDICTS = {**dict.fromkeys(_CORRECT.split(), True), **dict.fromkeys(_INCORRECT.split(), False)}

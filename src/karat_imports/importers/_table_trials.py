@@ -188,8 +188,6 @@ class Trials:
 
     alone = "answers"
     """The condition where rows name none."""
-    keeps_copies = False
-    """Whether rows that are identical to earlier ones are repetitions."""
 
     def __init__(
         self,
@@ -214,6 +212,8 @@ class Trials:
         self._parted = set[str]()  # ids of several samples
         ids, self.conditions, may_repeat = self._grouping()
         self.ids = tuple(ids)
+        # whether rows identical to earlier ones are repetitions: without ids, they may be
+        self.keeps_copies = columns.get("id") not in ids
         self.factors: tuple[Factor, ...] = ()
         if may_repeat and _SYSTEM not in columns.values():
             self._add_factors(ids)

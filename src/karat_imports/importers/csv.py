@@ -296,9 +296,10 @@ class Csv:
             worth=Worth(no_score=without, words=self._options.words, explained=explained),
         )
         trials.alone = self._options.sheet or trials.alone
-        trials.keeps_copies = self._options.unnamed == "repetitions"
         if self._options.unnamed is None:
             _check_named(trials)
+        else:
+            trials.keeps_copies = self._options.unnamed == "repetitions"
         if by_name := self._found_by_name(chosen, trials):
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
@@ -437,22 +438,23 @@ class Csv:
         assumed = []
         good = []
         for name, column in metrics.items():
-            by_name = lower_is_better(name)
-            if name in higher:
+            if name in higher | lower:
                 continue
-            if by_name is False and name not in lower:
-                good.append(name)
-            if by_name and column is not None and column.is_judgement and name not in lower:
+            by_name = lower_is_better(name)
+            in_words = column is not None and column.is_judgement
+            if by_name and column is not None and in_words:
                 said = some_of(sorted(column.values))
                 findings.note(f"'{name}' holds {said}: better when higher, whatever its name")
-            elif by_name and name not in lower:
+            elif by_name:
                 lower.add(name)
                 findings.note(f"'{name}' is better when lower, by its name")
-            elif by_name is None and name not in lower:
+            elif by_name is None and not in_words:
                 assumed.append(name)
+            else:
+                good.append(name)
 
         if good:
-            findings.note(f"better when higher, by their names: {listed(good)}")
+            findings.note(f"better when higher: {listed(good)}")
         if assumed:
             findings.note(
                 f"taken to be better when higher: {', '.join(assumed)} (name others with "

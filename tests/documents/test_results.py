@@ -8,7 +8,6 @@ from karat.documents.columns import columns_of, score_in
 from karat.documents.names import is_score_name, lower_is_better
 from karat.documents.results import (
     belongs_to,
-    coded,
     joining_id,
     like_scores,
     models_by_system,
@@ -521,26 +520,6 @@ def test_a_judge_s_output_repeats_the_scores_of_its_row():
         "{not json", {"tone_score": 1, "clarity": 2}, None, '{"a":' * 100_000,
     ):  # fmt: skip
         assert not repeats_scores(text, columns)
-
-
-@pytest.mark.parametrize(
-    ("rows", "found"),
-    [
-        (
-            [{"label": "ham", "label_num": 0}, {"label": "spam", "label_num": 1}],
-            [("label_num", "label", "0 ham, 1 spam")],
-        ),
-        ([{"label": "ham", "label_num": 0}, {"label": "spam", "label_num": 0}], []),  # one number for two words
-        ([{"label": "ham", "label_num": 0}, {"label": "ham", "label_num": 0}], []),
-        ([{"label": "ham", "label_rank": 0}, {"label": "spam", "label_rank": 1}], []),
-        ([{"label": "ham", "num": 0}, {"label": "spam", "num": 1}], []),
-        ([{"label": f"word {at}", "label_code": at} for at in range(10)], ["ten"]),
-        ([{"label": f"word {at}", "label_code": at} for at in range(11)], []),
-    ],
-)
-def test_numbers_may_stand_for_the_words_of_another_column(rows, found):
-    pairs = coded(rows, columns_of(rows))
-    assert (len(pairs) if found == ["ten"] else pairs) == (1 if found == ["ten"] else found)
 
 
 def test_scores_of_systems_without_answers_differ_by_the_name_of_a_system():

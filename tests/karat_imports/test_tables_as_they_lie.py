@@ -87,22 +87,6 @@ def test_yes_and_no_beside_scores_of_yes_and_no_are_offered(tmp_path: Path) -> N
     assert "--map 'score.Shape is closed=Shape is closed'" in refused(tmp_path, rows)
 
 
-def test_numbers_that_stand_for_words_are_offered_with_both_directions(tmp_path: Path) -> None:
-    words = ("refusal", "partial", "compliance")
-    rows = [{"prompt_id": f"p{n}", "label": words[n % 3], "label_numeric": n % 3} for n in range(9)]
-    said = refused(tmp_path, rows)
-    assert "'label' says (0 refusal, 1 partial, 2 compliance)" in said
-    assert "--map id=prompt_id --map score.label_numeric=label_numeric" in said
-    assert "--set 'lower_is_better=[label_numeric]'" in said
-    made = read(
-        tmp_path,
-        rows,
-        map={"id": "prompt_id", "score.label_numeric": "label_numeric"},
-        lower_is_better=["label_numeric"],
-    )
-    assert made.counts["scores"] == 9
-
-
 def test_judges_in_words_are_named_and_the_next_step_works(tmp_path: Path) -> None:
     rows = []
     for n in range(4):
@@ -548,7 +532,6 @@ def test_numbers_that_are_named_as_scores_need_no_ids(tmp_path: Path) -> None:
         {"Model": name, "Data 1": n, "Data 2": 2 * n, "Data 3": n + 2, "Average": n} for n, name in enumerate("abc", 1)
     ]
     said = refused(tmp_path, rows)
-    assert "Data 1, Data 2, Data 3 may be items: then give the file with a row an item" in said
     assert "score.Average" not in said
     made = read(tmp_path, rows, map={"score.first": "Data 1"}, higher_is_better=["first"])
     assert size(made)[0] == 3

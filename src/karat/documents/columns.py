@@ -410,7 +410,9 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
 
     named = [path for path in likely if path in labels]
     rows = zip(*(cells[path].values() for path in likely), strict=True)
-    if all(math.isclose(sum(filter(None, map(score_in, row))), 1, abs_tol=_ROUNDED) for row in rows):
+    if all(
+        math.isclose(sum(filter(None, map(score_in, row))), 1, abs_tol=_ROUNDED) for row in rows
+    ):
         named = likely
     for path in named if len(named) > 2 else ():
         columns[path].of_a_class = True
@@ -492,17 +494,6 @@ def leaves(columns: Iterable[str]) -> list[str]:
 def without_number(path: str) -> str:
     """The path without a number at its end, and without case."""
     return re.sub(r"[\s_-]*\d+$", "", path).casefold()
-
-
-def numbered_alike(columns: Iterable[str]) -> list[str]:
-    """The columns of numbers whose names differ by a number alone, as those of items do."""
-    stems: dict[str, list[str]] = {}
-    for column in columns:
-        if column[-1:].isdecimal():
-            stems.setdefault(without_number(column), []).append(column)
-
-    longest = max(stems.values(), key=len, default=[])
-    return longest if len(longest) > 2 else []
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

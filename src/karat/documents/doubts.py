@@ -5,7 +5,6 @@ Each doubt is a function and its sentence: it is said where a file is read, and 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
@@ -91,7 +90,6 @@ _PROPERTIES = word_set(
 )
 _ATTACKS = word_set("attack attacks attacker adversarial jailbreak victim redteam")
 _AVERAGED = word_set("avg average mean means std stdev")
-_OF_ALL = word_set("overall total final global aggregate combined")
 _COUNTED = word_set("n num count samples total correct")
 _LABELLED = word_set(
     """intent intents label labels category class classification route routing tool agent type topic
@@ -390,7 +388,7 @@ def _follow_ups(seen: Seen) -> Iterator[str]:
             )
 
 
-def _codes(seen: Seen) -> Iterator[str]:
+def codes(seen: Seen) -> Iterator[str]:
     """Questions that are ids, files or links."""
     texts = seen.filled("question")
     coded = [*filter(_CODE.fullmatch, texts)]
@@ -475,25 +473,7 @@ def _means(seen: Seen) -> Iterator[str]:
 
 
 def _properties(seen: Seen) -> Iterator[str]:
-    """Scores that seem to measure a property, or sum up the others."""
-    numbers_of = {}
-    for column in seen.all("score"):
-        numbers_of[column.path] = [number_in(text) for text in seen.texts(column.path)]
-
-    for path, own in numbers_of.items():
-        others = [numbers for other, numbers in numbers_of.items() if other != path]
-        rows = []
-        for row in zip(own, *others, strict=True):
-            if None not in row:
-                rows.append(row)
-
-        named = {*words_of(last_part(path))} & (_AVERAGED | _OF_ALL)
-        if not named or len(others) < 2 or len(rows) < _FEWEST:
-            continue
-        for what, parts in (("mean", len(others)), ("sum", 1)):
-            if all(math.isclose(row[0] * parts, sum(row[1:]), abs_tol=0.02) for row in rows):
-                yield f"'{path}' is the {what} of the other scores: it tells nothing beside them"
-
+    """Scores that seem to measure a property."""
     for column in seen.all("score"):
         if len(column.values) == 1 and column.filled >= _FEW_ALIKE:
             (value,) = column.values
@@ -601,7 +581,7 @@ def _matching(pattern: re.Pattern[str], texts: Iterable[str]) -> int:
 
 _DOUBTS: Mapping[Role, Sequence[Callable[[Seen], Iterator[str]]]] = {
     "golden": (_among_others, _in_one_place, _labels, _joined_labels, _instructions, _absent),
-    "question": (_codes, _follow_ups, _summaries),
+    "question": (codes, _follow_ups, _summaries),
     "answer": (_equals, _errors, _numbers_as_systems),
     "score": (_means, _properties),
 }

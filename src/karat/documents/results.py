@@ -68,7 +68,6 @@ _COUNTED = word_set(
 _RATES = word_set("ratio rate")
 _POINTS = word_set("points point marks mark")
 _TOPS = (1, 5, 10, 100)
-_CODED = word_set("numeric num number code value score int encoded")
 _FEW_CODES = 10
 _FEW_OUTCOMES = 10
 _OUTCOMES = word_set(
@@ -353,36 +352,6 @@ def repeats_scores(text: object, columns: Collection[str]) -> bool:
             alike.append(key)
 
     return len(alike) > 1 and any(map(is_score_name, alike))
-
-
-def coded(rows: Sequence[Row], columns: Columns) -> list[tuple[str, str, str]]:
-    """Columns of numbers that encode the few words of another, as `label_numeric` does with
-    `label`: the column of numbers, the column of words, and each number with its word.
-    """
-    named: dict[tuple[str, ...], str] = {}
-    for path in columns:
-        named.setdefault(words_of(path), path)
-
-    found = []
-    for number, column in columns.items():
-        *words, last = words_of(number) or ("",)
-        if not words or last not in _CODED or not column.numbers:
-            continue
-        text = named.get(tuple(words))
-        if text is None or not columns[text].texts:
-            continue
-        pairs = set()
-        for row in rows:
-            code = text_of(cell(row, number))
-            word = text_of(cell(row, text))
-            pairs.add((code, word))
-
-        codes = {code for code, _ in pairs}
-        if 1 < len(pairs) == len(codes) <= _FEW_CODES:
-            listed = ", ".join(map(" ".join, sorted(pairs)))
-            found.append((number, text, listed))
-
-    return found
 
 
 def in_words(rows: Sequence[Row], codes: str, named: str) -> str | None:

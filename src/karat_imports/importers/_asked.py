@@ -11,7 +11,6 @@ from karat.documents.columns import (
     Columns,
     Row,
     cell,
-    numbered_alike,
     paths_in,
 )
 from karat.documents.names import (
@@ -220,9 +219,6 @@ def no_results(
             together = [f"--map {quote(f'score={name}')}" for name in unnamed]
             say += f"\n  and if each is the score of another system:\n  {' '.join(together)}"
 
-        items = numbered_alike(unnamed)
-        if items:
-            say += f"\n  {listed(items)} may be items: then give the file with a row an item"
         say += "".join(_grades_in(columns, paths_in(columns)))
         in_words = []
         for name, column in columns.items():

@@ -40,7 +40,6 @@ from karat.documents.names import (
 )
 from karat.documents.results import (
     belongs_to,
-    coded,
     columns_like,
     compares,
     golden_alone,
@@ -296,10 +295,7 @@ class Csv:
             worth=Worth(no_score=without, words=self._options.words, explained=explained),
         )
         trials.alone = self._options.sheet or trials.alone
-        if self._options.unnamed is None:
-            _check_named(trials)
-        else:
-            trials.keeps_copies = self._options.unnamed == "repetitions"
+        _check_named(trials, self._options.unnamed)
         if by_name := self._found_by_name(chosen, trials):
             findings.note(f"columns found by their names: {', '.join(by_name)}")
         lower = self._lower({name: columns.get(at) for name, at in metrics.items()}, findings)
@@ -759,10 +755,13 @@ def _check_verdicts(columns: Columns, words: Mapping[str, float | None]) -> None
             )
 
 
-def _check_named(trials: Trials) -> None:
+def _check_named(trials: Trials, unnamed: str | None) -> None:
     """Raises BadOption if each question has as many rows, and nothing says what these are, or if
-    no question has rows of two conditions, though another id has.
+    no question has rows of two conditions, though another id has. `unnamed`: as the user says.
     """
+    if unnamed is not None:
+        trials.keeps_copies = unnamed == "repetitions"
+        return
     copies = trials.copies
     if copies is not None:
         raise BadOption(
@@ -825,10 +824,6 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         return BadDataset(str(path), [Fault(place="file", message=message)])
 
     first = rows.first_rows()
-    ids = []
-    for column in with_role(first[0], "id")[:1]:
-        ids.append(f"--map {quote(f'id={column}')} ")
-
     columns = columns_of(first)
     alone = lines_alone(columns)
     if alone is not None:
@@ -846,14 +841,6 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
     if dataset is not None:
         read = f"`karat check {quote(str(path))}` reads it as a dataset"
         message = f"{path} {dataset}: {read}. Else {message}"
-
-    for number, text, values in coded(first, columns):
-        if number not in options.map.values():
-            lower = f"--set {quote(f'lower_is_better=[{number}]')}"
-            message += (
-                f"\n  if '{number}' judges, as '{text}' says ({values}): {''.join(ids)}"
-                f"--map {quote(f'score.{number}={number}')}, and if less is better, {lower}"
-            )
 
     lines = [message, *rows.notes]
     if error.option == "--map" and "(columns: " not in message:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from karat.documents import cells
 from karat.documents.columns import Column, Columns
+from karat.documents.doubts import Seen, codes
 from karat.documents.names import Role, names_documents, roles_of
 from karat.documents.roles import Reading, Undecided
 from karat.documents.sentences import holds_code
@@ -105,6 +106,18 @@ def undecided_fault(
     lines += examples(undecided, columns)
     lines += [f"  read: {note}" for note in notes]
     return Fault(place="dataset.roles", message="\n".join(lines))
+
+
+def without_words(seen: Seen) -> Iterator[Fault]:
+    """A fault if what is read as questions are ids, links or names of files, and no sums."""
+    for said in codes(seen):
+        (question, *_) = seen.all("question")
+        if all(value.upper() != value.lower() for value in question.values):
+            message = (
+                f"{said}: give the file with the questions; if these are what is asked, write "
+                f"`roles: {{question: {in_yaml(question.path)}}}` below `dataset`"
+            )
+            yield Fault(place="dataset.roles", message=message)
 
 
 def setting_lines(reading: Reading, columns: Columns, marks: Mapping[str, str] = {}) -> list[str]:

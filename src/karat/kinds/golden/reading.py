@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, count, islice, repeat
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ from karat.kinds.golden.offers import (
     parts_in,
     setting_lines,
     undecided_fault,
+    without_words,
 )
 from karat.kinds.golden.other_files import no_questions, placeholder
 from karat.kinds.golden.turns import asked_at_once, paths_beside
@@ -601,7 +603,10 @@ class RowReader:
             )
 
     def _decide_values(self) -> None:
-        """Faults where the values leave open what is right: the base of indexes, any or all."""
+        """Faults where values leave open what is asked or right: base of indexes, any or all."""
+        if "question" not in self._named:
+            seen = Seen(rows=self._first, columns=self._columns, roles=self.reading.roles)
+            self.faults += without_words(seen)
         if self._needs_golden:
             self._unanswerable = self._marks_of_none()
         if self._golden is None or self._golden in self._question:
@@ -674,17 +679,12 @@ class RowReader:
         column = self._columns.get(golden)
         marks = golden in self._choices
         if column is not None and 2 * column.objects > column.filled and not marks:
-            value = column.example
-            unpacked = value
             if "golden" in self._named:
                 return
-            try:
-                unpacked = cells.golden(value, path=golden, several="any")
-            except Unread:
-                unpacked = None
+            with suppress(Unread):
+                if cells.golden(column.example, path=golden, several="any") is not None:
+                    return
 
-            if unpacked is not None:
-                return
             fields = [path for path in self._columns if path.startswith(f"{golden}.")]
             message = f"'{golden}' is an object: name the field that is the golden answer"
             if fields:

@@ -19,6 +19,7 @@ from karat.documents.cells import (
     means_any,
     needs_base,
     of_choice,
+    only_text,
     options,
     parsed,
     question,
@@ -408,3 +409,10 @@ def test_a_list_in_a_cell_is_read_as_json_or_as_python_writes_it():
     assert parsed(just) == []
     longer = "[" + " " * 199_999 + "]"
     assert parsed(longer) is longer
+
+
+def test_a_text_that_is_wrapped_in_lists_again_and_again_is_unwrapped():
+    wrapped = repr([repr([repr(["It's in Rome."])])])
+    assert only_text(wrapped) == "It's in Rome."
+    assert as_text(wrapped) == "It's in Rome."
+    assert only_text(repr([b"x"])) == repr([b"x"])

@@ -212,3 +212,20 @@ def test_paths_with_the_fewest_dots_are_outermost():
     assert outermost(["a.b", "c", "d.e.f", "g"]) == ["c", "g"]
     assert outermost(["a.b.c", "d.e"]) == ["d.e"]
     assert outermost([]) == []
+
+
+def test_a_key_with_a_point_is_found_inside_an_object():
+    row = {"outputs": {"0.05": {"text": "Yes.", "b": 1}, "0": {"text": "No."}}}
+    assert [cell(row, path) for path in ("outputs.0.05.text", "outputs.0.text", "outputs.0.5.text")] == [
+        *("Yes.", "No.", None),
+    ]
+
+
+def test_probabilities_of_classes_are_no_scores():
+    shares = [(0.7, 0.2, 0.1), (0.1, 0.1, 0.8), (0.25, 0.5, 0.25)]
+    rows = [dict(zip(("cat", "dog", "cow"), share, strict=True)) for share in shares]
+    assert not any(column.is_scored for column in columns_of(rows).values())
+    apart = [{"labels": [*row], **{name: share / 2 for name, share in row.items()}} for row in rows]
+    assert not any(column.is_scored for column in columns_of(apart).values())
+    judged = [{name: share / 2 for name, share in row.items()} for row in rows]
+    assert all(column.is_scored for column in columns_of(judged).values())

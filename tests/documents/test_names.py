@@ -27,6 +27,7 @@ from karat.documents.names import (
     repeats,
     side_of,
     speaker_and_text,
+    sure_roles,
     with_role,
     words_of,
 )
@@ -314,3 +315,15 @@ def test_the_keys_of_a_message(message, keys, anybody):
 def test_plain_names_of_other_languages_are_known(role, names):
     unknown = [name for name in names.split() if role not in {meaning.role for meaning in meanings(name)}]
     assert not unknown
+
+
+def test_a_flag_is_raised_for_something_bad_unless_its_name_says_otherwise():
+    bad = "safety_flag flagged content_flag hallucination_flag is_unsafe failed violated"
+    assert [name for name in bad.split() if lower_is_better(name) is not True] == []
+    assert [lower_is_better(name) for name in ("correct_flag", "validity_flag")] == [False, None]
+
+
+def test_training_texts_and_generations_that_are_gold_are_golden_answers():
+    assert [sure_roles(name) for name in ("training_output", "generation_gt", "training_steps")] == [
+        *({"golden"}, {"golden"}, set()),
+    ]

@@ -626,3 +626,21 @@ def test_a_list_of_chats_is_a_row_each(tmp_path: Path):
     more = [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": "So long"}]
     rows = read(tmp_path, [{"id": 1, "sessions": [TWO, more]}, {"id": 2, "sessions": [more]}])
     assert [(row["id"], row["sessions"]) for row in rows] == [(1, TWO), (1, more), (2, more)]
+
+
+def test_a_heading_ends_what_is_said_and_parts_conversations(tmp_path):
+    turn = "User: Is {0} dry?\n\nAgent: Yes, {0} is.\n\n"
+    text = "# Examples\n\n" + "".join(f"## Case {at}\n\n{turn.format(at) * 2}" for at in "ab")
+    found = [row[MESSAGES] for row in read(tmp_path, text, "c.md")]
+    assert [len(chat) for chat in found] == [4, 4]
+    assert found[0][-1] == {"role": "assistant", "content": "Yes, a is."}
+
+
+def test_lines_of_code_are_no_speakers(tmp_path):
+    part = "## What do you say of {0}?\n```\nFirst View: it is {0}.\n\nSecond View: it is not {0}.\n```\n\n"
+    (tmp_path / "c.md").write_text("# A talk\n" + "".join(part.format(at) for at in "abcd"))
+    other = unasked(read_rows(tmp_path / "c.md"))
+    assert other is not None and other.message == "no conversation: its lines have no speakers"
+    whole = "```\n" + "User: Is it dry?\nAssistant: It is.\n" * 2 + "```\n"
+    said = [message["role"] for message in read(tmp_path, whole, "d.md")[0][MESSAGES]]
+    assert said[-4:] == ["user", "assistant"] * 2

@@ -650,3 +650,60 @@ def test_what_some_questions_have_is_no_score(tmp_path: Path) -> None:
     for row in rows:
         row["has_cat"] = row["correct"]
     assert "has_cat may be scores too" in refused(tmp_path, rows)
+
+
+def test_the_direction_of_every_score_is_said_and_times_are_none(tmp_path: Path) -> None:
+    rows = []
+    for n in range(6):
+        times = {"itl": n / 9, "first": 900.5 + n}
+        rows.append(
+            {"id": n, "answer": f"It is {n}.", "passed": n > 2, "safety_flag": n < 2, "tone_score": n, "metrics": times}
+        )
+    made = read(tmp_path, rows)
+    said = notes(made)
+    assert "'safety_flag' is better when lower, by its name" in said
+    assert "better when higher: passed" in said
+    assert "not used: metrics" in said
+    directions = {metric.name: metric.direction for scorer in made.run.info.scorers for metric in scorer.metrics}
+    assert directions["safety_flag"] == "lower"
+
+
+def test_a_finer_column_than_the_condition_parts_its_rows(tmp_path: Path) -> None:
+    rows = []
+    for n in range(8):
+        for method, system in (("tuned", "t1"), ("tuned", "t2"), ("rag", "r1"), ("rag", "r2")):
+            rows.append({"question_id": n, "method": method, "producer": system, "faithfulness": n / 9})
+    assert size(read(tmp_path, rows))[1:] == (("tuned · t1", "tuned · t2", "rag · r1", "rag · r2"), 1)
+
+
+def test_verdicts_with_a_sign_are_scores_and_no_answers(tmp_path: Path) -> None:
+    rows = [{"question": f"Is it {n}?", "result": ("✅ PASS", "❌ FAIL")[n % 2], "notes": "As said."} for n in range(6)]
+    made = read(tmp_path, rows)
+    assert [score.values for score in made.run.events_of(Score)][:2] == [{"result": 1.0}, {"result": 0.0}]
+    assert "score.result=result" in notes(made)
+
+
+def test_rows_without_ids_are_kept_where_they_repeat_and_the_last_may_sum_up(tmp_path: Path) -> None:
+    lines = [f"What is {n % 8}?,{n % 8},{n % 8},True" for n in range(9)]
+    table = "\n".join(
+        ["question,answer,correct_answer,is_correct", *lines, "SUMMARY - all,Answers: 9,Right: 9/9,Errors: 0"]
+    )
+    made = read(tmp_path, table + "\n", "r.csv")
+    assert "the last row sums up the others and is left out: SUMMARY - all" in notes(made)
+    assert made.counts["answers"] == 9
+    assert size(made) == (8, ("answers",), 2)
+
+
+def test_an_output_to_train_with_is_golden_beside_those_of_models(tmp_path: Path) -> None:
+    rows = []
+    for n in range(4):
+        said = {"training_output": f"It is {n}.", "llama_output": f"I say {n}.", "llama_tuned_output": f"Well, {n}."}
+        rows.append({"input": f"Is it {n}?", **said})
+    made = read(tmp_path, rows)
+    assert size(made)[1] == ("llama_output", "llama_tuned_output")
+    assert first_row(made)["golden"].startswith("It is 0.")
+
+
+def test_forecasts_of_numbers_answer_no_question(tmp_path: Path) -> None:
+    rows = [{"team": f"Team of {n}", "player": f"Ann {n}", "predicted_points": n + 0.25} for n in range(6)]
+    assert "answer=predicted_points" not in refused(tmp_path, rows)

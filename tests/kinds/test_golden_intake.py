@@ -843,3 +843,33 @@ def test_a_list_of_answers_beside_a_context_needs_no_id(tmp_path):
     assert turns(load(written(tmp_path, rows)))[0] == (ASKED[0], SAID[0])
     squad = [{**row, "answers": {"text": row["answers"], "answer_start": [0, 1]}} for row in rows]
     assert [sample.id for sample in load(written(tmp_path, squad)).samples] == ["0", "1", "2", "3"]
+
+
+def test_an_answer_that_never_differs_is_asked_about_and_one_entry_needs_no_any_or_all(tmp_path):
+    rows = [{"question": f"Where is {at}?", "reference_answer": "TO BE WRITTEN"} for at in range(8)]
+    said = refused(written(tmp_path, rows))
+    assert "1) roles: {question: question, golden: null}" in said
+    assert "2) roles: {question: question, golden: reference_answer}" in said
+    rows = [{"query": f"Where is {at}?", "generation_gt": [f"In {at}."]} for at in range(4)]
+    assert turns(load(written(tmp_path, rows)))[0] == ("Where is 0?", "In 0.")
+
+
+def test_a_beside_q_is_golden_and_the_reference_is_a_place(tmp_path):
+    rows = table(Q=ASKED, A=SAID, Reference=[f"Chapter {at}" for at in range(4)])
+    assert turns(load(written(tmp_path, rows))) == [*zip(ASKED, SAID, strict=True)]
+
+
+def test_names_of_files_are_no_questions_unless_the_user_says_so(tmp_path):
+    rows = [{"query": f"query{at:02}.csv", "answer": f"Place {at}"} for at in range(6)]
+    path = written(tmp_path, rows)
+    assert "give the file with the questions" in refused(path)
+    assert len(load(path, roles={"question": "query"}).samples) == 6
+    sums = [{"question": f"{at}+7-3=", "answer": str(at + 4)} for at in range(6)]
+    assert len(load(written(tmp_path, sums)).samples) == 6
+
+
+@pytest.mark.needs_package("karat_conversations")
+def test_turns_of_a_user_in_columns_are_offered_together(tmp_path):
+    for first, second in (("setup", "followup"), ("turn1", "turn2")):
+        rows = [{first: asked, second: "And how many are red?", "reference_sql": f"SELECT {asked}"} for asked in ASKED]
+        assert f"1) roles: {{question: [{first}, {second}], golden: reference_sql}}" in refused(written(tmp_path, rows))

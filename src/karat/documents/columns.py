@@ -318,11 +318,10 @@ def cell(row: Row, path: str) -> Any:
         if isinstance(value, list):
             value = [part[keys[0]] for part in _objects_in(value) if keys[0] in part] or None
         elif isinstance(value, Mapping):
-            key = keys[0]
-            while key not in value and end < len(keys):  # a point may be part of a key
-                key = f"{key}.{keys[end]}"
-                end += 1
-            value = value.get(key)
+            end = len(keys)
+            while end > 1 and ".".join(keys[:end]) not in value:
+                end -= 1
+            value = value.get(".".join(keys[:end]))
         else:
             return None
         keys = keys[end:]

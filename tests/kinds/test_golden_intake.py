@@ -846,7 +846,8 @@ def test_a_list_of_answers_beside_a_context_needs_no_id(tmp_path):
 
 
 def test_an_answer_that_never_differs_is_asked_about_and_one_entry_needs_no_any_or_all(tmp_path):
-    rows = [{"question": f"Where is {at}?", "reference_answer": "TO BE WRITTEN"} for at in range(8)]
+    rows = [{"question": f"Where is {at}?", "reference_answer": "TO BE WRITTEN"} for at in range(10)]
+    assert len(load(written(tmp_path, rows[:9])).samples) == 9  # too few to doubt it
     said = refused(written(tmp_path, rows))
     assert "1) roles: {question: question, golden: null}" in said
     assert "2) roles: {question: question, golden: reference_answer}" in said

@@ -40,6 +40,7 @@ _SURE_GOLDEN = word_set(
     answersentence answeraliases answerindex answeridx answernumber answerletter labelindex
     labelidx"""
 )
+_MANY = 10  # rows that hardly all have one right answer
 _LABEL = 40  # characters of a class, on average
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 
@@ -120,7 +121,7 @@ def _or_none(file: Candidates, options: list[Taken]) -> list[Taken]:
     """
     for path in options[0].get("golden", ()) if options else ():
         column = file.columns[path]
-        if column.is_constant and column.rows >= SHOWN:
+        if column.is_constant and column.rows >= _MANY:
             return [{}, *options]
 
     return options

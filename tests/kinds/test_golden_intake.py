@@ -851,8 +851,8 @@ def test_an_answer_that_never_differs_is_asked_about_and_one_entry_needs_no_any_
     said = refused(written(tmp_path, rows))
     assert "1) roles: {question: question, golden: null}" in said
     assert "2) roles: {question: question, golden: reference_answer}" in said
-    rows = [{"query": f"Where is {at}?", "generation_gt": [f"In {at}."]} for at in range(4)]
-    assert turns(load(written(tmp_path, rows)))[0] == ("Where is 0?", "In 0.")
+    listed = [{"query": f"Where is {at}?", "generation_gt": [f"In {at}."]} for at in range(4)]
+    assert turns(load(written(tmp_path, listed)))[0] == ("Where is 0?", "In 0.")
 
 
 def test_a_beside_q_is_golden_and_the_reference_is_a_place(tmp_path):

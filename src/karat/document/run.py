@@ -166,7 +166,7 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         f"{formats.count(ledger.scored)} of {formats.count(ledger.planned)}",
     )
     yield "Agent", f"{source.agent} ({source.model})" if source.model else source.agent
-    judged = {}
+    judged: dict[str, None] = {}
     for info in summary.metrics:
         said = [info.scorer]
         if info.offline:

@@ -162,14 +162,23 @@ def estimated(
     vary.
     """
     value, low, high = (known(number) for number in (interval.value, interval.low, interval.high))
-    sizes = [abs(end) for end in (least, most, value, low, high) if end is not None]
-    span = max(filter(math.isfinite, sizes), default=0.0)
+    span = 0.0
+    for end in (least, most, value, low, high):
+        if end is not None and math.isfinite(end):
+            span = max(span, abs(end))
+
     value, low, high = (
         0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
     )
     bottom = -math.inf if least is None else least
     top = math.inf if most is None else most
-    inside = [None if end is None else min(max(end, bottom), top) for end in (value, low, high)]
+    inside: list[float | None] = []
+    for end in (value, low, high):
+        if end is None:
+            inside.append(None)
+        else:
+            inside.append(min(max(end, bottom), top))
+
     cut = inside != [value, low, high]
     alone = interval.n == 1 and low is not None
     if cut:

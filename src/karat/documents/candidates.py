@@ -150,7 +150,6 @@ class Candidates:
             if door == "results" and self._judges(path):
                 self.meanings[path] = ()
 
-        self._take_twins()
         self.ask_targets()
         if door == "results" and self._compares_prompts():
             for path in self.free:
@@ -201,8 +200,12 @@ class Candidates:
 
     def _take_twins(self) -> None:
         """Makes `a` golden beside `q`, where a reference is to where it is found."""
-        named_so = {joined(path): path for path in self.free}
-        if self.door == "results" or not {"q", "a"} <= {*named_so} or "b" in named_so:
+        named_so = {}
+        for path in self.free:
+            named_so[joined(path)] = path
+
+        lacks = "q" not in named_so or "a" not in named_so
+        if lacks or "b" in named_so or self.door == "results":
             return
         for name in _NUMBERED & {*named_so}:
             self.meanings[named_so[name]] = ()
@@ -212,6 +215,8 @@ class Candidates:
         """Makes `target` the question where another column says what is expected, and none asks;
         and golden what annotators agreed on, whose own labels are no answers.
         """
+        if len(self.columns) > 2:
+            self._take_twins()
         agreed = []
         for path in self.free:
             if words_of(path)[:1] in _AGREED and not self.strong("golden"):

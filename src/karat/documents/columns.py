@@ -30,6 +30,7 @@ _DEEPEST = 4  # levels of objects whose keys are columns of their own
 _MOST_KEYS = 40  # of an object whose keys are columns
 _MOST_COLUMNS = 1_000
 _LONGEST_NUMBER = 40  # characters
+_FEWEST_CLASSES = 3
 _ROUNDED = 0.02  # by how much shares of one may be rounded together
 _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
@@ -103,7 +104,12 @@ class Column(msgspec.Struct):
             self.filled += 1
             if isinstance(value, str):
                 self.characters += len(value)
-            if isinstance(value, bool) or (text is not None and verdict_word(text) in _FLAGS):
+            said = None
+            if text is not None:
+                said = text.casefold()
+                if not (text[0].isalnum() and text[-1].isalnum()):
+                    said = verdict_word(text)
+            if isinstance(value, bool) or said in _FLAGS:
                 self.flags += 1
             elif isinstance(value, (int, float)) or (
                 text is not None
@@ -389,7 +395,8 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
         columns[path].add(values.values())
 
     _find_compared(columns, cells)
-    _find_classes(columns, cells)
+    if len(columns) >= _FEWEST_CLASSES:
+        _find_classes(columns, cells)
     return columns
 
 
@@ -398,12 +405,16 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
     one are, or their numbers are shares of one in each row.
     """
     likely = []
-    labels = set()
     for path, column in columns.items():
         shares = all(0 <= (number_in(value) or 0) <= 1 for value in column.values)
         if column.numbers == column.rows > 1 and shares:
             likely.append(path)
-        for value in cells[path].values():
+
+    if len(likely) < _FEWEST_CLASSES:
+        return
+    labels = set()
+    for values in cells.values():
+        for value in values.values():
             parts = value if isinstance(value, list) else [value]
             labels |= {part for part in parts if isinstance(part, str)}
 
@@ -413,8 +424,9 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
         math.isclose(sum(filter(None, map(score_in, row))), 1, abs_tol=_ROUNDED) for row in rows
     ):
         named = likely
-    for path in named if len(named) > 2 else ():
-        columns[path].of_a_class = True
+    if len(named) >= _FEWEST_CLASSES:
+        for path in named:
+            columns[path].of_a_class = True
 
 
 def _find_compared(

@@ -91,40 +91,41 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     if len(choices) == 1 and not exact and are_marked_choices(file.columns[choices[0]].example):
         return [{"golden": choices}]
     if not exact and not agents:
-        for path in shapes.get("messages", ()):
-            chats = file.columns[path]
-            if 2 * chats.replies <= chats.messages:
-                continue  # they do not end with the assistant's reply
-            # examples of one question and its wanted reply, and no log
-            logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
-            examples = 10 * chats.single >= 9 * chats.messages
-            doubted = bool(weak) or "criterion" in shapes
-            if examples and not logged and not doubted:
-                return [{"golden": (path,)}]
-            return [{"golden": (path,)}, *each("golden", weak), {}]
+        in_chats = _in_chats(file, weak, shapes)
+        if in_chats:
+            return in_chats
 
-    options = _or_none(file, _in_dataset(file, exact, agents, weak, shapes))
+    options = _in_dataset(file, exact, agents, weak, shapes)
+    for path in options[0].get("golden", ()) if options else ():
+        if file.columns[path].is_constant and file.columns[path].rows >= SHOWN:
+            # what is the same in all rows may stand for what is yet to be written
+            options = [{}, *options]
     if exact:
         return options
     sparse = each("golden", file.sparse("golden"))
     return sparse + options
 
 
+def _in_chats(file: Candidates, weak: list[str], shapes: Roles) -> list[Taken]:
+    """The options where chats end with the wanted reply; none if there are no such chats."""
+    for path in shapes.get("messages", ()):
+        chats = file.columns[path]
+        if 2 * chats.replies <= chats.messages:
+            continue  # they do not end with the assistant's reply
+        # examples of one question and its wanted reply, and no log
+        logged = file.is_of_a_run(shapes) or "started" in shapes or file.of_a_run
+        examples = 10 * chats.single >= 9 * chats.messages
+        doubted = bool(weak) or "criterion" in shapes
+        if examples and not logged and not doubted:
+            return [{"golden": (path,)}]
+        return [{"golden": (path,)}, *each("golden", weak), {}]
+
+    return []
+
+
 def _forecasts(column: Column) -> bool:
     """Whether cells are measures, with decimals, as those of no question in words are."""
     return column.numbers == column.filled and any("." in value for value in column.values)
-
-
-def _or_none(file: Candidates, options: list[Taken]) -> list[Taken]:
-    """The options, after none if all rows say the same: it may stand for what is yet to be
-    written.
-    """
-    for path in options[0].get("golden", ()) if options else ():
-        column = file.columns[path]
-        if column.is_constant and column.rows >= _MANY:
-            return [{}, *options]
-
-    return options
 
 
 def _in_dataset(

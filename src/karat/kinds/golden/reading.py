@@ -604,7 +604,7 @@ class RowReader:
 
     def _decide_values(self) -> None:
         """Faults where values leave open what is asked or right: base of indexes, any or all."""
-        if "question" not in self._named:
+        if "question" not in self._named and len(self._first) > _FEW_ROWS:
             seen = Seen(rows=self._first, columns=self._columns, roles=self.reading.roles)
             self.faults += without_words(seen)
         if self._needs_golden:

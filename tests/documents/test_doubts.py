@@ -338,6 +338,18 @@ def test_a_list_of_texts_is_one_question_which_is_said(named):
     ]
 
 
+def test_a_score_that_sums_up_the_others_is_named():
+    parts = {"tone": [1, 2, 3], "style": [3, 4, 1]}
+    roles = {"score": ["tone", "style", "overall"]}
+    means = [2, 3, 2]
+    (found,) = said(roles, **parts, overall=means)
+    assert found == "'overall' is the mean of the other scores: it tells nothing beside them"
+    (found,) = said(roles, **parts, overall=[4, 6, 4])
+    assert "the sum of" in found
+    assert said(roles, **parts, overall=[2, 3, 3]) == []
+    assert said({"score": ["tone", "style", "clarity"]}, **parts, clarity=means) == []
+
+
 def turned(lower, rows=10, **columns):
     table = [{name: held[at % len(held)] for name, held in columns.items()} for at in range(rows)]
     return [*turned_round(Seen(rows=table, columns=columns_of(table), roles={}), lower).values()]

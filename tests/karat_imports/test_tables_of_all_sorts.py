@@ -124,6 +124,8 @@ def test_a_column_of_different_names_is_offered_as_ids(tmp_path: Path) -> None:
         ("metric,value\naccuracy,0.9\nf1,0.8\n", "measures of a whole run, one a row ('metric')"),
         ("what,value\naccuracy,0.9\nlatency,8\n", "measures of a whole run, one a row ('what')"),
         ("model,arc,piqa\nm1,0.9,0.3\nm2,0.5,0.4\n", "means of several results, a row a 'model'"),
+        ("epoch,train_loss,acc\n1,0.9,0.3\n2,0.5,0.4\n", "how a training went, a step a row ('epoch')"),
+        (",cat,dog\ncat,9,1\ndog,2,8\n", "how often one class was taken for another"),
     ],
 )
 def test_numbers_of_whole_runs_are_called_so(tmp_path: Path, text: str, said: str) -> None:

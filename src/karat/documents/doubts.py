@@ -5,6 +5,7 @@ Each doubt is a function and its sentence: it is said where a file is read, and 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
@@ -90,6 +91,7 @@ _PROPERTIES = word_set(
 )
 _ATTACKS = word_set("attack attacks attacker adversarial jailbreak victim redteam")
 _AVERAGED = word_set("avg average mean means std stdev")
+_OF_ALL = word_set("overall total final global aggregate combined")
 _COUNTED = word_set("n num count samples total correct")
 _LABELLED = word_set(
     """intent intents label labels category class classification route routing tool agent type topic
@@ -473,7 +475,25 @@ def _means(seen: Seen) -> Iterator[str]:
 
 
 def _properties(seen: Seen) -> Iterator[str]:
-    """Scores that seem to measure a property."""
+    """Scores that seem to measure a property, or sum up the others."""
+    numbers_of = {}
+    for column in seen.all("score"):
+        numbers_of[column.path] = [number_in(text) for text in seen.texts(column.path)]
+
+    for path, own in numbers_of.items():
+        others = [numbers for other, numbers in numbers_of.items() if other != path]
+        rows = []
+        for row in zip(own, *others, strict=True):
+            if None not in row:
+                rows.append(row)
+
+        named = {*words_of(last_part(path))} & (_AVERAGED | _OF_ALL)
+        if not named or len(others) < 2 or len(rows) < _FEWEST:
+            continue
+        for what, parts in (("mean", len(others)), ("sum", 1)):
+            if all(math.isclose(row[0] * parts, sum(row[1:]), abs_tol=0.02) for row in rows):
+                yield f"'{path}' is the {what} of the other scores: it tells nothing beside them"
+
     for column in seen.all("score"):
         if len(column.values) == 1 and column.filled >= _FEW_ALIKE:
             (value,) = column.values

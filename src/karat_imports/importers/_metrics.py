@@ -75,8 +75,8 @@ def not_of_answers(columns: Columns) -> str | None:
 
 
 def whole_runs(columns: Columns) -> str | None:
-    """What rows hold that are all numbers of a whole run: its measures by name, or the means of a
-    model. None: they do not.
+    """What rows hold that are all numbers of a whole run: its measures by name, the steps of a
+    training, the means of a model, how often each class was taken for others. None: they do not.
     """
     texts = []
     numbers = []
@@ -88,6 +88,13 @@ def whole_runs(columns: Columns) -> str | None:
 
     if {*map(joined, columns)} & _OF_ROWS:
         return None
+    several = len(numbers) > 1
+    for path in numbers:
+        words = {*words_of(path)}
+        trained = any(_TRAINED & {*words_of(name)} for name in numbers)
+        if words & _STEPS and several and not texts and trained:
+            return f"how a training went, a step a row ('{path}')"
+
     for path in texts:
         column = columns[path]
         if not numbers or column.mean_length > _LONGEST_NAME:
@@ -104,6 +111,9 @@ def whole_runs(columns: Columns) -> str | None:
             return f"measures of a whole run, one a row ('{path}')"
         if not len(column.values) == column.filled > 1:
             continue
+        crossed = [name for name in numbers if name in column.values]
+        if len(texts) == 1 and len(crossed) == len(numbers) > 1:
+            return "how often one class was taken for another"
         if {"model", "condition"} & sure_roles(path) or joined(path) in _OF_GROUPS:
             return f"means of several results, a row a '{path}'"
 
@@ -113,6 +123,8 @@ def whole_runs(columns: Columns) -> str | None:
 _OF_GROUPS = word_set(
     "topic category subject domain dataset benchmark task split language class checkpoint"
 )
+_STEPS = word_set("epoch epochs step steps iteration iter")
+_TRAINED = word_set("loss lr gradnorm learningrate")
 _OF_MEASURES = (("metric",), ("metrics",), ("measure",), ("metrik",), ("métrica",), ("kpi",))
 _OF_ROWS = word_set("question query prompt input id answer response output")
 _LONGEST_NAME = 40  # characters, on average

@@ -50,6 +50,7 @@ from karat.index.cache import cache_folder
 from karat.installation import plugin_modules
 from karat.journal import (
     FORMAT_WITHOUT_STOP,
+    NO_PLAN,
     Attempt,
     Choice,
     Codec,
@@ -169,6 +170,7 @@ def import_results(
             "format": format_name,
             "tool": run.tool,
             "file": ", ".join(path.name for path in files),
+            **(NO_PLAN if format_name == Csv.listed_as else {}),
         }
         named = {**source, "sha256": digest}
         try:

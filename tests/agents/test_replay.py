@@ -15,7 +15,7 @@ from tests.analysis.journals import Script
 from karat.agents import AgentSetting
 from karat.agents.replay import Replay
 from karat.errors import AgentFault, BadDataset
-from karat.journal import CHECKSUMS_SINCE
+from karat.journal import CHECKSUMS_SINCE, NO_PLAN
 from karat.mcp import Toolbox
 from karat.records import AgentSpec, Condition, Reply, Sample, ToolCall, Trial, Turn, Usage
 from karat.redact import Redactor
@@ -169,7 +169,7 @@ def test_a_file_of_answers_says_what_it_holds(tmp_path: Path) -> None:
     assert (found.conditions, found.repetitions) == (("a", "b"), 2)
     whole = (tmp_path / "answers.jsonl").read_bytes()
     assert found.source == {"file": str(tmp_path / "answers.jsonl"), "sha256": hashlib.sha256(whole).hexdigest()}
-    assert found.source_notes([], conditions=["a"], repetitions=2) == {}
+    assert found.source_notes([], conditions=["a"], repetitions=2) == NO_PLAN
     assert found.census([], conditions=["a"], repetitions=2) is None
     table = agent(tmp_path, path=write(tmp_path / "answers.csv", ROWS))
     assert table.source["file"] == str(tmp_path / "answers.csv")

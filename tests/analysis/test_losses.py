@@ -12,11 +12,13 @@ import pytest
 from tests.analysis import journals
 
 from karat.analysis import compare, summarize
+from karat.analysis.gate import gate
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.stopping import StoppingRule
+from karat.analysis.thresholds import Threshold
 from karat.analysis.units import Units, difference
-from karat.journal import Horizon, RunFolder
+from karat.journal import NO_PLAN, Horizon, RunFolder
 from karat.records import Metric
 
 RIGHT = Metric(name="right", low=0, high=1, kind="share")
@@ -67,6 +69,24 @@ def test_a_lost_answer_never_makes_a_winner(tmp_path: Path, metric: Metric, cls:
     if metric is RIGHT:
         assert pair.least is not None
         assert pair.least < (pair.estimate.value or 0.0) <= (pair.most or 0.0)
+
+
+@pytest.mark.parametrize("plan", [NO_PLAN, {}], ids=["a table", "a plan"])
+def test_what_a_table_of_one_run_lacks_beside_another_was_lost(tmp_path: Path, plan: dict[str, str]) -> None:
+    right = [[row % 3 > 0] for row in range(40)]
+    whole = journals.table(tmp_path / "a", {"only": right}, metric=RIGHT, run="0000000a", source=plan)
+    kept = [row for row in range(40) if row % 4]
+    better = {"only": [[True] for row in kept]}
+    samples = [journals.sample(row) for row in kept]
+    part = journals.table(tmp_path / "b", better, metric=RIGHT, run="0000000b", samples=samples, source=plan)
+    first, second = summarize(whole), summarize(part)
+    [pairing] = compare(whole, part).pairings
+    groups = {entry.groups for entry in leaderboard([(first, None), (second, None)]).entries}
+    decided = gate(second, [Threshold(name="right", bound="max_drop", value=0.0)], baseline=first)
+    seen = (pairing.difference.winner is None, groups == {"a"}, decided.verdict, decided.checks[0].missing)
+    assert seen == ((True, True, "undecided", 10) if plan else (False, False, "passed", 0))
+    grown = gate(first, [Threshold(name="right", bound="max_drop", value=0.5)], baseline=second)
+    assert (grown.checks[0].missing, grown.checks[0].questions) == (0, 30)
 
 
 def test_few_infrastructure_losses_are_taken_as_random_and_losses_of_the_agent_are_not(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from karat.analysis.unchanged import unchanged_conditions
 from karat.records import Reply
 
 
-def answered(folder, said, *, samples=None):
+def answered(folder, said, *, samples=None, **info):
     """A run with these answers: condition → questions → repetitions. None: no answer."""
     first = next(iter(said.values()))
-    script = Script(folder, samples=samples or len(first), conditions=tuple(said), repetitions=len(first[0]))
+    script = Script(folder, samples=samples or len(first), conditions=tuple(said), repetitions=len(first[0]), **info)
     for condition, questions in said.items():
         for row, texts in enumerate(questions):
             for repetition, text in enumerate(texts):
@@ -45,6 +45,13 @@ def test_a_condition_is_unchanged_where_every_answer_is_there_and_the_same(tmp_p
     old = answered(tmp_path / "old", {"plain": before, "docs": [["x"] * len(before[0])] * len(before)})
     new = answered(tmp_path / "new", {"plain": now, "terse": now})
     assert unchanged_conditions(new, old) == ({"plain"} if same else set())
+
+
+@pytest.mark.parametrize("source", [{"format": "csv"}, {}], ids=["imported", "asked"])
+def test_answers_that_an_imported_file_does_not_hold_are_not_the_same(tmp_path, source):
+    old = answered(tmp_path / "old", {"plain": [["a"], [""]], "docs": [["a"], ["b"]]}, source=source)
+    new = answered(tmp_path / "new", {"plain": [["a"], [""]], "docs": [["a"], ["b"]]}, source=source)
+    assert unchanged_conditions(new, old) == ({"docs"} if source else {"docs", "plain"})
 
 
 def test_only_questions_of_the_same_content_are_compared(tmp_path):

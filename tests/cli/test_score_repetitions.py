@@ -119,6 +119,30 @@ def test_questions_that_were_answered_less_often_lack_nothing(karat, here, text,
     assert [one["n_missing"] for one in done.json["summary"]["results"]][-1] == planned - scored
 
 
+@pytest.mark.parametrize(
+    ("of_u", "of_v", "copies", "ledger"),
+    [
+        pytest.param("2222", "2222", "", (16, 16), id="as often"),
+        pytest.param("2211", "2211", "", (12, 12), id="some questions less often"),
+        pytest.param("2222", "1111", "", (12, 12), id="one condition asked once"),
+        pytest.param("2222", "1122", "", (16, 14), id="two lost"),
+        pytest.param("2222", "1122", "A", (15, 14), id="one of them a copy"),
+    ],
+)
+def test_what_one_condition_has_less_often_than_another_was_lost(karat, here, of_u, of_v, copies, ledger):
+    """Rows that are identical count once, and are not missing."""
+    kept = [
+        f"{name}?,x,{said},{model}"
+        for model, counts in (("u", of_u), ("v", of_v))
+        for name, count in zip("ABCD", counts, strict=True)
+        for said in "xy"[: int(count)]
+    ]
+    kept += [f"{name}?,x,x,v" for name in copies]
+    (here / "answers.csv").write_text(rows(f"{HEAD},model", *kept), encoding="utf-8")
+    counts = karat("score", "answers.csv", "--scorer", "equals", "--json").json["summary"]["total"]["ledger"]
+    assert (counts["planned"], counts["scored"]) == ledger
+
+
 def test_a_repetition_that_the_rows_number_is_missing_if_it_has_no_row(karat, here):
     text = rows(f"{HEAD},repetition", "A?,x,x,0", "A?,x,y,1", "B?,x,x,0")
     (here / "answers.csv").write_text(text, encoding="utf-8")
@@ -143,6 +167,23 @@ def test_an_imported_table_lacks_only_what_its_rows_lack(karat, here, lines, pla
     assert said["total"]["ledger"]["planned"] == planned
     lacking = any("without a result" in text for text in said["warnings"])
     assert lacking is (said["total"]["ledger"]["scored"] < planned)
+
+
+@pytest.mark.parametrize(
+    ("of_u", "of_v", "planned"), [("21", "21", 6), ("22", "11", 6), ("22", "21", 8), ("21", "12", 8)]
+)
+def test_an_imported_table_lacks_what_another_condition_has(karat, here, of_u, of_v, planned):
+    table = [
+        f"{name},{'10'[at]},{model}"
+        for model, counts in (("u", of_u), ("v", of_v))
+        for name, count in zip("ab", counts, strict=True)
+        for at in range(int(count))
+    ]
+    (here / "r.csv").write_text(rows("id,score.ok,model", *table), encoding="utf-8")
+    flags = ["--map", "condition=model", "--set", "unnamed=repetitions", "--json"]
+    (made,) = karat("import", "csv", "r.csv", *flags).json["runs"]
+    ledger = karat("report", made["run"], "--to", "json").json["total"]["ledger"]
+    assert (ledger["planned"], ledger["scored"]) == (planned, len(table))
 
 
 PARTED = [f"{q}?,x,x{value},{value}" for q in "AB" for value in ("{0}", "{1}")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from array import array
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BufferedReader, BytesIO
@@ -64,7 +65,9 @@ class _Keys:
     def __init__(self, columns: Columns, unit: str) -> None:
         self._columns = columns
         self._needed = {*columns.id, *columns.answers}
-        self._met: dict[tuple[str, str | None], int] = {}
+        # of each sample and condition, the rows without a repetition: those that count, and all
+        self.counts = Counter[tuple[str, str | None]]()
+        self.rows = Counter[tuple[str, str | None]]()
         self._samples: dict[Hashable, int] = {}  # what rows of one sample agree in → its number
         self._numbers = Repetitions()
         self.unit = unit
@@ -79,11 +82,6 @@ class _Keys:
     def answers(self) -> tuple[str, ...]:
         """The columns with answers."""
         return self._columns.answers
-
-    @property
-    def uneven(self) -> bool:
-        """Whether rows without a repetition are more for one sample than for another."""
-        return len(set(self._met.values())) > 1
 
     def index(
         self,
@@ -183,13 +181,14 @@ class _Keys:
         else:
             if error_in(row) is not None and self.attempts.was_repeated((sample, condition)):
                 return None
-            repetition = self._met.get((sample, condition), 0)
+            self.rows[sample, condition] += 1
+            repetition = self.counts[sample, condition]
             first = get((sample, condition, 0)) if repetition == 1 else None
             if first is not None:  # only from now on a row can be a copy of it
                 self.copies.remember(first)
             if (repetition or not self._columns.id) and self.copies.is_copy(line, row):
                 return None
-            self._met[sample, condition] = repetition + 1
+            self.counts[sample, condition] += 1
 
         if condition is not None:
             self.conditions[condition] = None

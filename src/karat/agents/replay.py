@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import file_digest
@@ -24,7 +25,7 @@ from karat.documents.doubts import is_error_of_service
 from karat.documents.names import with_role
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
-from karat.journal import RunFolder
+from karat.journal import NO_PLAN, RunFolder
 from karat.kinds import RecordedAnswers, RecordedFaults, installed
 from karat.records import Condition, History, Reply, Sample, Trial, Turn, was_cut
 
@@ -203,8 +204,8 @@ class Replay:
                     sentences.append(text)
 
             if sentences:
-                return {"faults": f"the file of answers: {'; '.join(sentences)}"}
-            return {}
+                return {**NO_PLAN, "faults": f"the file of answers: {'; '.join(sentences)}"}
+            return NO_PLAN
 
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
@@ -212,17 +213,34 @@ class Replay:
     @property
     def never_made(self) -> Callable[[Trial], bool] | None:
         """Whether a trial is a further repetition of a question that was answered less often than
-        others.
+        others, under every condition, or of a condition under which all were.
 
         None: all were answered equally often, or rows number their repetitions and so say which
         there should be.
         """
-        if self._recorded is not None or self._options.reuse or not self._rows.keys.uneven:
+        if self._recorded is not None or self._options.reuse:
             return None
-        known = range(1, self.repetitions)
-        return lambda trial: (
-            trial.repetition in known and self._row(trial, trial.repetition) is None
-        )
+        keys = self._rows.keys
+        if len(set(keys.counts.values())) < 2:
+            return None
+        of_conditions = Counter[str | None]()
+        of_samples = Counter[str]()
+        for (sample, condition), count in keys.rows.items():
+            of_conditions[condition] = max(count, of_conditions[condition])
+            of_samples[sample] = max(count, of_samples[sample])
+
+        def never_made(trial: Trial) -> bool:
+            sample = trial.sample.id
+            name = trial.condition.name if trial.condition.name in of_conditions else None
+            made = min(of_conditions[name], of_samples[sample])
+            lost = keys.rows[sample, name] <= trial.repetition < made
+            return (
+                not lost
+                and trial.repetition in range(1, self.repetitions)
+                and self._row(trial, trial.repetition) is None
+            )
+
+        return never_made
 
     @property
     def recorded_reply(self) -> Callable[[Trial, int], Reply] | None:

@@ -413,11 +413,7 @@ def _corrected(
         of_these = found(people, "answers", scores)
         now, drawing = ((one.high - one.low) / 2 for one in (estimate, of_these))
         if drawing > 0:
-            if target == "questions":
-                floor = math.sqrt(max(now**2 - drawing**2, 0.0))
-            else:
-                floor = 0.0
-
+            floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if target == "questions" else 0.0
             needed = labels_needed(
                 half_width,
                 labelled=labelled,
@@ -487,11 +483,7 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         exact = known(table.exact)
         confusion = table.confusion
 
-    if shared:
-        people_alpha = alpha(by_person)
-    else:
-        people_alpha = None
-
+    people_alpha = alpha(by_person) if shared else None
     return MetricAgreement(
         metric=info.key,
         labelled=len(both),

@@ -297,12 +297,7 @@ def _contests(
             like = bool(
                 np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0)
             )
-            if like:
-                weights = first
-            else:
-                weights = np.ones(first.size)
-            reweighted = not like
-
+            weights = first if like else np.ones(first.size)
             ours, theirs = (
                 structs.replace(side.with_weights(weights), metric=metric) for side in sides
             )
@@ -310,7 +305,7 @@ def _contests(
             # Whether a metric is tested; most of those of `numeric` measure the same answers
             # again in another way
             tested = all(part.is_tested(metric) for part in a.parts.values())
-            contests.append(_Contest(metric, left, right, found, reweighted, tested))
+            contests.append(_Contest(metric, left, right, found, not like, tested))
 
     return contests
 
@@ -336,10 +331,8 @@ def _unlike(
     runs = _files(a, b) or (a.run, b.run)
     found = {}
     for left, right in pairs:
-        if left != right:
-            found[(left, right)] = (left, right)
-        else:
-            found[(left, right)] = (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
+        apart = f"{left} ({runs[0]})", f"{right} ({runs[1]})"
+        found[left, right] = (left, right) if left != right else apart
 
     return found
 
@@ -349,20 +342,12 @@ def _pairing(effect: Difference, found: Compared) -> Pairing:
     b = found.b
     both = a.there & b.there
     change = np.where(both, b.means - a.means, 0.0)
-    if a.metric.direction == "lower":
-        gain = -change
-    else:
-        gain = change
+    gain = -change if a.metric.direction == "lower" else change
     mean_a, mean_b = (side.only(both).plain_mean if both.any() else None for side in (a, b))
 
     # The questions that moved most: first those in the direction of the mean, then those
     # against it
-    a = found.a
-    b = found.b
-    if gain.sum() >= 0:
-        forward = gain
-    else:
-        forward = -gain
+    forward = gain if gain.sum() >= 0 else -gain
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
     along = [row for row in order if forward[row] > NOISE]
     against = [row for row in order if forward[row] < -NOISE]
@@ -419,11 +404,7 @@ def _warnings(
 ) -> list[str]:
     changed, drawn_otherwise = unlike
     unit = _unit(a)
-    if REHEARSED in (*a.warnings, *b.warnings):
-        caveats = [REHEARSED]
-    else:
-        caveats = []
-
+    caveats = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         caveats.append(f"{text} the same id but another content in the two runs: left out")
@@ -446,15 +427,13 @@ def _warnings(
         for metric in metrics
         if theirs[metric.key].scoring != metric.scoring
     ]
-    for summary in dict.fromkeys([a.run, b.run]):
-        status = a.status if summary == a.run else b.status
-        if status != "done":
-            caveats.append(f"run {summary} is not complete (status: {status})")
-        stopping = (a if summary == a.run else b).stopping
-        if stopping is not UNSET and stopping.out:
+    for summary in {a.run: a, b.run: b}.values():
+        if summary.status != "done":
+            caveats.append(f"run {summary.run} is not complete (status: {summary.status})")
+        if summary.stopping is not UNSET and summary.stopping.out:
             caveats.append(
-                f"run {summary} ended early, once it was decided: intervals and p-values here do "
-                f"not allow for that; `karat report` shows those that do"
+                f"run {summary.run} ended early, once it was decided: intervals and p-values here "
+                f"do not allow for that; `karat report` shows those that do"
             )
 
     alike: dict[tuple[str, str, int], list[str]] = {}

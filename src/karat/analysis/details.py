@@ -104,11 +104,7 @@ class _Texts:
             )
 
         answered = bool(self._index.answered[cell])
-        if answered:
-            answer = _answer(self._line(self._index.answers[cell]))
-        else:
-            answer = None
-
+        answer = _answer(self._line(self._index.answers[cell])) if answered else None
         # older versions recorded the time it took to read the file
         if answer is not None and self._index.recorded:
             seconds = recorded_seconds([reply.milliseconds for reply in answer.replies])
@@ -121,11 +117,7 @@ class _Texts:
         else:
             scores = ()
 
-        if cell in self._failed:
-            failure = _failure(self._line(self._failed[cell]))
-        else:
-            failure = None
-
+        failure = _failure(self._line(self._failed[cell])) if cell in self._failed else None
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None
         partial = self._open.get(cell)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo, Summary
@@ -15,7 +16,7 @@ from karat.analysis.numbers import known
 from karat.analysis.people import Corrected
 from karat.analysis.thresholds import Threshold, resolve
 from karat.analysis.totals import TOTALS
-from karat.analysis.units import Units, units_of
+from karat.analysis.units import Units, shared, units_of
 from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
 from karat.stats import (
@@ -123,9 +124,7 @@ def gate(
             "failed by itself, but not among so many thresholds" if unsure else None
         )
         p_failed = None if math.isnan(p) else p
-        decided.append(
-            msgspec.structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason)
-        )
+        decided.append(structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason))
 
     verdicts = {check.verdict for check in decided}
     if "failed" in verdicts:
@@ -244,7 +243,7 @@ def _checks(
             reason = "unchanged: every answer is the baseline's, byte by byte"
             if drop.reason:
                 reason += f"; {drop.reason}"
-            drop = msgspec.structs.replace(
+            drop = structs.replace(
                 drop,
                 verdict="passed",
                 p_failed=None,
@@ -261,11 +260,7 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
     """A value known without error: no interval."""
     if threshold.bound == "max_drop":
         raise BadOption("--max-drop", f"{metric} has no drop: set a --max")
-    if condition is None:
-        account = summary.total
-    else:
-        account = summary.accounts[condition]
-
+    account = summary.total if condition is None else summary.accounts[condition]
     total = TOTALS[metric]
     value, unknown, reason = total.read(account)
     verdict: Verdict = "undecided"
@@ -380,7 +375,7 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
             else "not corrected: the metric has no range"
         )
         reason = "; ".join(filter(None, [reason, check.reason]))
-        return msgspec.structs.replace(check, reason=reason, corrected=False)
+        return structs.replace(check, reason=reason, corrected=False)
 
     [people] = alike
     share = missing / max(summary.samples * summary.repetitions, 1)
@@ -397,7 +392,7 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     hint = (
         "more labels, or more questions, would decide it" if check.verdict == "undecided" else None
     )
-    return msgspec.structs.replace(
+    return structs.replace(
         check,
         value=people.people.value,
         needed=None,
@@ -416,23 +411,19 @@ def _drop(
     if isinstance(baseline, str):
         nothing = _Rows(np.empty(0), [np.empty(0)] * 2, None)
         check = _decided(summary, threshold, info, condition, nothing, 0, (None, None))
-        return msgspec.structs.replace(check, reason=baseline)
+        return structs.replace(check, reason=baseline)
 
     theirs = next((metric for metric in baseline.metrics if metric.key == info.key), None)
     if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
-    new, old = (_means(units_of(run, condition, info.key)) for run in (summary, baseline))
-    ours = new.units.keys
-    keys = old.units.keys
-    place = {key: at for at, key in enumerate(keys)}
-    pairs = np.array(
-        [(at, place[key]) for at, key in enumerate(ours) if key in place], dtype=int
-    ).reshape(-1, 2)
-    here, there = pairs.T
-    a = new.rows[here]
-    b = old.rows[there]
-    of_a = new.weights[here]
-    of_b = old.weights[there]
+    every = (units_of(run, condition, info.key) for run in (summary, baseline))
+    ours, before = (units.only(units.planned > 0) for units in every)
+    # What only the run has is left out: its baseline may have had fewer questions
+    new, old = map(_means, shared([ours, structs.replace(before, partial=False)]))
+    a = new.rows
+    b = old.rows
+    of_a = new.weights
+    of_b = old.weights
     seen = np.isfinite(a[:, 0]) & np.isfinite(b[:, 0])
     change = _spread(a[seen, 0], of_a[seen]) - _spread(b[seen, 0], of_b[seen])
     # The new run's least minus the old run's most, and the reverse.
@@ -442,32 +433,28 @@ def _drop(
         change = -change
         least, most = -most, -least
 
-    clusters = new.units.only(here).clusters
+    clusters = new.units.clusters
     if clusters is None:
-        clusters = old.units.only(there).clusters
+        clusters = old.units.clusters
     rows = _Rows(change, [least, most], clusters)
     scale: tuple[float | None, float | None] = (None, None)
     if math.isfinite(info.width):
         scale = (-info.width, info.width)
 
-    missing = int(new.units.missing[here].sum() + old.units.missing[there].sum())
+    missing = int(new.units.missing.sum() + old.units.missing.sum())
     check = _decided(summary, threshold, info, condition, rows, missing, scale)
-    other = len(ours) + len(keys) - 2 * len(pairs)
+    other = len({*ours.keys, *before.keys}) - len(new.units.keys)
+    reason = None
     if other:
         reason = f"questions that one of the two runs does not have are left out: {other}"
-    else:
-        reason = None
-
     if theirs.scoring != info.scoring:
         reason = (
             f"the baseline was scored differently: score both alike with `karat score` "
             f"({info.scorer})"
         )
-        check = msgspec.structs.replace(check, verdict="undecided", p_failed=None, needed=None)
+        check = structs.replace(check, verdict="undecided", p_failed=None, needed=None)
 
-    return msgspec.structs.replace(
-        check, reason="; ".join(filter(None, [reason, check.reason])) or None
-    )
+    return structs.replace(check, reason="; ".join(filter(None, [reason, check.reason])) or None)
 
 
 _ASK_AGAIN = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
@@ -614,7 +601,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
                 scale=scale,
                 level=level,
             )
-            return msgspec.structs.replace(
+            return structs.replace(
                 bounds,
                 low=(1 - missing) * bounds.low + missing * scale[0],
                 high=(1 - missing) * bounds.high + missing * scale[1],

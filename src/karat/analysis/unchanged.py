@@ -41,16 +41,15 @@ def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
     alike = set()
     for name in shared:
         both = ours[name].keys() & theirs[name].keys()
-        same = set()
         for key in both:
             first = ours[name][key]
             second = theirs[name][key]
             digests = {*first, *second}
-            if None not in digests and (first == second or len(digests) == 1):
-                same.add(key)
-
-        if both and same == both:
-            alike.add(name)
+            if None in digests or (first != second and len(digests) > 1):
+                break
+        else:
+            if both:
+                alike.add(name)
 
     return frozenset(alike)
 
@@ -65,6 +64,9 @@ def _answers(run: RunFolder) -> dict[str, Answers]:
             answers[name] = {key: [None] * index.repetitions for key in keys.values()}
         names = list(index.conditions)
         for cell, answer in index.answer_lines(_decode):
+            if run.info.imported and not any(reply.text for reply in answer.replies):
+                continue  # the imported file does not hold it
+
             row, condition, repetition = index.place(cell)
             said = msgspec.json.encode(answer.replies)
             answers[names[condition]][keys[row]][repetition] = hashlib.sha256(said).digest()

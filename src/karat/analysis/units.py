@@ -24,6 +24,7 @@ from karat.analysis.model import MetricInfo, SampleColumn, Summary, metric_of
 from karat.analysis.parts import kind_of
 from karat.clusters import codes_of
 from karat.index import RunIndex
+from karat.journal import NO_PLAN
 from karat.stats import (
     clustered_mean,
     paired_difference,
@@ -72,6 +73,7 @@ class Units(Struct, frozen=True, kw_only=True):
     clusters: Ints | None = None
     # over the turns of each unit: its mean is a ratio; None: a unit is one value
     sums: Sums | None = None
+    partial: bool = False  # of a file that may lack units that were asked
 
     @property
     def there(self) -> Flags:
@@ -105,20 +107,17 @@ class Units(Struct, frozen=True, kw_only=True):
         Those that the agent caused do, since an answer that was not given may have been a bad one.
         Those that infrastructure or a judge caused do once they exceed 5 % of the planned ones.
         """
-        nothing = np.zeros(self.means.size, dtype=np.int64)
-        own, others = (
-            np.sum(
-                [nothing, *(part for cls, part in self.lost.items() if (cls in OWN_LOSSES) is own)],
-                axis=0,
-            )
-            for own in (True, False)
-        )
-        if others.sum() > TOLERATED * self.planned.sum():
-            counted: Ints = own + others
-        else:
-            counted = own
+        own = np.zeros(self.means.size, dtype=np.int64)
+        others = np.zeros(self.means.size, dtype=np.int64)
+        for cls, part in self.lost.items():
+            if cls in OWN_LOSSES:
+                own = own + part
+            else:
+                others = others + part
 
-        return counted
+        if others.sum() > TOLERATED * self.planned.sum():
+            return own + others
+        return own
 
     @property
     def weights(self) -> Floats:
@@ -160,16 +159,8 @@ class Units(Struct, frozen=True, kw_only=True):
         else:
             places = index.astype(np.int64)
 
-        if self.clusters is None:
-            clusters = None
-        else:
-            clusters = self.clusters[places]
-
-        if self.sums is None:
-            sums = None
-        else:
-            sums = self.sums.only(places)
-
+        clusters = None if self.clusters is None else self.clusters[places]
+        sums = None if self.sums is None else self.sums.only(places)
         return structs.replace(
             self,
             keys=[self.keys[place] for place in places.tolist()] if self.keys else (),
@@ -284,11 +275,7 @@ def _tested(a: Units, b: Units, *, level: float) -> PairedDifference:
     d, noise = _subtracted(a.means, b.means)
     if not d.size:
         return paired_difference(d, d, level=level)
-    if clusters is None:
-        kept = None
-    else:
-        kept = clusters[~np.isnan(a.means) & ~np.isnan(b.means)]
-
+    kept = None if clusters is None else clusters[a.there & b.there]
     test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
     if test.value and abs(test.value) <= noise:
         test = replace(test, value=0.0, d_z=0.0)
@@ -395,19 +382,52 @@ def _gathered(units: Units, both: Flags, places: Ints, sizes: Ints) -> Units:
 
 
 def shared(sides: Sequence[Units]) -> list[Units]:
-    """The units that all sides have, by id and content, in the order of the first."""
-    places = []
+    """The units that all sides have, by id and content, in the order of the first.
+
+    A partial side has all that others have: what it lacks was lost, as within one import.
+    """
+    places: list[dict[Key, int]] = []
+    ids: list[set[str]] = []
     for side in sides:
         places.append({key: row for row, key in enumerate(side.keys)})
+        ids.append({name for name, _ in side.keys})
+
     common = []
-    for key in sides[0].keys:
-        if all(key in place for place in places):
+    for key in dict.fromkeys(key for place in places for key in place):
+        if all(
+            key in place or (side.partial and side.sums is None and key[0] not in own)
+            for side, place, own in zip(sides, places, ids, strict=True)
+        ):
             common.append(key)
 
     found = []
     for side, place in zip(sides, places, strict=True):
-        found.append(side.only([place[key] for key in common]))
+        rows = np.array([place.get(key, -1) for key in common], dtype=np.int64)
+        found.append(structs.replace(_lacking(side.only(rows), rows < 0), keys=common))
+
     return found
+
+
+def _lacking(units: Units, absent: Flags) -> Units:
+    """The units if these were lost, whatever they hold; each is a cluster of its own."""
+    if not absent.any():
+        return units
+    planned = np.where(absent, units.planned.max(), units.planned)
+    lost = {cls: np.where(absent, 0, part) for cls, part in units.lost.items()}
+    lost["infrastructure"] = np.where(absent, planned, lost.get("infrastructure", 0))
+    clusters = units.clusters
+    if clusters is not None:
+        clusters = np.where(absent, clusters.max() + np.cumsum(absent), clusters)
+
+    return structs.replace(
+        units,
+        means=np.where(absent, np.nan, units.means),
+        answers=np.where(absent, 0, units.answers),
+        sds=np.where(absent, np.nan, units.sds),
+        planned=planned,
+        lost=lost,
+        clusters=clusters,
+    )
 
 
 def question_means(values: Floats) -> tuple[Floats, Ints]:
@@ -578,4 +598,5 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
         ends=column.ends if info.low is None or info.high is None else (info.low, info.high),
         clusters=clusters_of(table.clusters),
         sums=sums,
+        partial=NO_PLAN.keys() <= summary.provenance.source.keys(),
     )

@@ -37,6 +37,7 @@ from karat.index.rules import PartialAnswer, PartialScorings, counting_rows, sho
 from karat.index.spending import CallRows, Ints, Tally
 from karat.journal import (
     MISSED_GATE,
+    NO_PLAN,
     Decided,
     Gap,
     Horizon,
@@ -333,10 +334,7 @@ class RunIndex:
         else:
             self.plan = plan
 
-        if scorers is not None:
-            known = scorers
-        else:
-            known = run.scorers()
+        known = scorers if scorers is not None else run.scorers()
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
         # per row: in the dataset, in samples.jsonl
@@ -454,26 +452,32 @@ class RunIndex:
         planned; None: none.
 
         Files of results do not say how many repetitions were planned: those after the first that
-        no question of a condition has were not.
+        no question of a condition has were not. Those of a table were, unless rows of it were
+        left out, where another condition has them of the same question.
         """
-        whole = self.run.info.imported and "incomplete" not in self.run.info.source
+        source = self.run.info.source
+        whole = self.run.info.imported and "incomplete" not in source
         if not (self.out or self.sparse or whole):
             return None
 
         cells = bytearray(self.planned)
+        held = bytes(map(any, zip(self.answered, self.failed, strict=True)))
         step = len(self.conditions) * self.repetitions
+        of_any: dict[int, bytes] = {}  # repetition → the samples that have it, of a table
+        if whole and self.sparse and NO_PLAN.keys() <= source.keys() and "notes" not in source:
+            for repetition in range(1, self.repetitions):
+                every = [held[at::step] for at in range(repetition, step, self.repetitions)]
+                of_any[repetition] = bytes(map(any, zip(*every, strict=True)))
+
         names = self.conditions if self.sparse else self.out
         spared = {self.conditions[name] for name in names}
         for place in range(step):
-            answered = self.answered[place::step]
-            failed = self.failed[place::step]
-            repeats = whole and place % self.repetitions > 0
-            unused = repeats and not (any(answered) or any(failed))
-            if unused or place // self.repetitions in spared:
-                cells[place::step] = bytearray(
-                    not (answer or failure)
-                    for answer, failure in zip(answered, failed, strict=True)
-                )
+            own = held[place::step]
+            repetition = place % self.repetitions
+            unused = repetition > 0 and not any(own)
+            if (whole and unused) or place // self.repetitions in spared:
+                known = own if unused else of_any.get(repetition, own)
+                cells[place::step] = bytearray(not flag for flag in known)
 
         return cells if any(cells) else None
 
@@ -749,11 +753,7 @@ class RunIndex:
         row = _score(line)
         if self._unnamed:
             self._name_attempts(row.trial, row.scorer)
-        if self._cells is not None:
-            cell = self._cells.get(row.trial, -1)
-        else:
-            cell = -1
-
+        cell = self._cells.get(row.trial, -1) if self._cells is not None else -1
         # a rule costs nothing
         if not row.offline or row.dollars is not None or row.usage is not None:
             tally = self.tally(cell)

@@ -37,6 +37,9 @@ CHECKSUMS_SINCE = 2
 """Of a run folder with this format or a newer one, no line may lack its checksum."""
 
 
+NO_PLAN = {"plan": "not recorded: questions without a row may have been lost"}
+"""Part of `RunInfo.source` if a table of results is all that is known of its questions."""
+
 MISSED_GATE = "gate_"
 """Begins the kinds of failures that concern all turns together: the next attempt starts from the
 first turn.

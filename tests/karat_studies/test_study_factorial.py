@@ -217,6 +217,22 @@ def test_a_main_effect_and_an_interaction_with_the_degrees_of_freedom_of_the_des
     assert first.pas == pytest.approx(first.ceiling, abs=1e-9)
 
 
+def test_a_copy_has_cells_as_large_as_the_arms_and_an_f_without_a_direction_has_no_d(tmp_path: Path) -> None:
+    arm = "prompt: materials/x.md, fields: {score: {type: number, range: [0, 10]}}"
+    arms = f"arms:\n  quiet: {{{arm}, n: 50}}\n  loud: {{{arm}, n: 26}}\n"
+    text = DESIGN[: DESIGN.index("arms:")] + arms + DESIGN[DESIGN.index("findings:") :]
+    text = text.replace("{per_arm: human}", "{per_arm: human, profile: {task: [easy, hard]}}")
+    text = text.replace("column: noise", "column: arm").replace(
+        "quiet: {n: 38}, loud: {n: 38}, F: 6.1, sign: 1", "F: 6.1"
+    )
+    study = read(tmp_path, text.replace("expect: greater", "expect: different"), MATERIALS)
+    people = copied.human_scores(study)
+    assert copied.tested_copies(study, people)[0].apart == ()
+    first, second = people.tests
+    assert math.isnan(first.human.d)
+    assert second.human.d == pytest.approx(-math.sqrt(4.2 * (1 / 50 + 1 / 26)))
+
+
 @pytest.mark.parametrize("n", [21, 39, 76, 77])
 def test_a_copy_of_people_whose_cells_cannot_be_equal_has_their_numbers(tmp_path: Path, n: int) -> None:
     text = DESIGN.replace("n: 76, F: 4.2, df1: 1, df2: 72", f"n: {n}, F: 4.2").replace("F(1, 72) = 4.20", "F = 4.20")

@@ -94,6 +94,7 @@ def test_several_rows_of_one_participant_are_a_fault_where_derive_does_not_say_w
         ("ttest_ind", JOBS, "ttest_paired"),
         ("welch", JOBS, "ttest_paired"),
         ("mannwhitney", "{old: {n: 40}, new: {n: 40}, z: 2.0}", "wilcoxon"),
+        ("anova", JOBS, "ttest_paired"),
     ],
 )
 @pytest.mark.parametrize("whose", ["participant, ", ""])
@@ -111,6 +112,33 @@ def test_the_same_people_in_both_groups_of_an_independent_test_are_a_fault(
         read_study(folder)
     assert "has one participant of arm 'a' in both groups, and takes them for two" in str(caught.value)
     assert f"use {paired} (`measure` and `against`)" in str(caught.value)
+
+
+def test_people_who_meet_both_levels_only_by_chance_are_in_both_groups(tmp_path: Path) -> None:
+    """The jobs of two profiles are drawn for each person: `by` makes one row of those of one group, not of two."""
+    with pytest.raises(BadDataset, match="in both groups, and takes them for two"):
+        read_study(study_in(tmp_path, PROFILES, how="by: participant, n_reason: two a person,", human=JOBS))
+    apart = study_in(tmp_path, PROFILES, how="cluster: participant, n_reason: two a person,", human=JOBS)
+    assert not any("same people" in text for text in read_study(apart).warnings)
+
+
+def test_counts_of_the_same_people_are_doubted_and_unread_answers_to_other_questions_are_not(tmp_path: Path) -> None:
+    derive = " UNION ALL ".join(
+        f"SELECT participant, q{at} > 4 AS q, '{job}' AS job FROM responses"
+        for at, job in enumerate(("old", "new", "none"), start=1)
+    )
+    folder = study_in(
+        tmp_path, derive, kind="contingency", how="n_reason: two a person,",
+        human="{old: {k: 12, n: 40}, new: {k: 8, n: 40}, reported: '12 of 40 vs 8 of 40'}",
+    )  # fmt: skip
+    text = (folder / "study.yaml").read_text(encoding="utf-8")
+    text = text.replace("{column: arm, levels: [a, b]}", "{column: job, levels: [old, new]}")
+    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    [doubt] = read_study(folder).warnings
+    assert doubt.startswith("F1 T1: the same people are in each of its groups, and a contingency treats their answers")
+    counted = text.replace("q2 > 4 AS q", "coalesce(q2 > 4, false) AS q")
+    (folder / "study.yaml").write_text(counted, encoding="utf-8")
+    assert "F1 T1: an answer that could not be read counts as false" in "".join(read_study(folder).warnings)
 
 
 def test_cluster_is_refused_where_no_error_between_persons_is_known(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ findings:
 """
 AGAIN = (
     "F1 T1: the same people are in each of its groups, and a {} treats their answers as those of different people; "
-    "for pairs, use a column for each with ttest_paired or wilcoxon"
+    "for pairs, use a column for each, with ttest_paired, wilcoxon or binomial (of those who changed)"
 )
 
 

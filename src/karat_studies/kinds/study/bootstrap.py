@@ -134,11 +134,7 @@ def study_draws(
 
     draws = []
     for plan, parts, own in zip(plans, results, apart, strict=True):
-        if parts:
-            joined = np.concatenate(parts)
-        else:
-            joined = np.empty((0, 2, len(plan.run.scores)))
-
+        joined = np.concatenate(parts) if parts else np.empty((0, 2, len(plan.run.scores)))
         draws.append(plan.draws(joined, rng=own))
 
     return draws
@@ -279,11 +275,7 @@ class _Plan:
         for at in range(len(self.run.scores)):
             # The units of the smallest arm of a test; 0: its statistic was drawn
             rows = self._rows.get(at)
-            if rows is None:
-                used = self.places[self.places != NOBODY]
-            else:
-                used = rows.units
-
+            used = self.places[self.places != NOBODY] if rows is None else rows.units
             if at in self.reasons:
                 kinds.append("statistic")
             else:
@@ -356,17 +348,12 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     if against is not None and test.kind not in {"correlation", "spearman"}:
         values = values - second
         against = None
-    if test.cells:
-        cells = len(test.cells[0])
-    else:
-        cells = 1
-
     return TestRows(
         kind=test.statistic_kind,
         units=places[rows][good],
         groups=level[good],
         levels=len(groups),
-        cells=cells,
+        cells=len(test.cells[0]) if test.cells else 1,
         values=values[good],
         against=None if against is None else against[good],
         outcomes=len(test.outcomes or (True, False)),

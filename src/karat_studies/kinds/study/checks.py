@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -84,9 +84,12 @@ def check_test(
                 f"no arm has a field '{name}'{did_you_mean(name, study.fields)}",
             )
 
-    checked.notes.extend(
-        f"{test_label(checked.root, place)}: {note}" for note in _of_design(study, test, shape)
-    )
+    label = test_label(checked.root, place)
+    if test.kind == "ttest_one" and test.against is None:  # rarely intended
+        checked.notes.append(
+            f"{label}: '{test.measure}' is compared with 0; `against` sets another number"
+        )
+
     if test.by is not None and test.cluster is not None:
         checked.fault(
             (*place, "cluster"),
@@ -118,35 +121,7 @@ def check_test(
     _check_n(numbers, study, shape)
     for where, message in numbers.faults:
         checked.fault(where, message)
-    checked.notes.extend(f"{test_label(checked.root, place)}: {note}" for note in numbers.notes)
-
-
-def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[str]:
-    """Settings that are valid but rarely intended."""
-    if test.kind == "ttest_one" and test.against is None:
-        yield f"'{test.measure}' is compared with 0; `against` sets another number"
-    if test.groups is None or test.kind not in _GROUPS or test.cluster is not None:
-        return
-    made_of: set[str] = set()
-    for column in (test.groups.column, *(test.factors or {})):
-        if shape is None:
-            made_of |= {column}
-        else:
-            made_of |= set(shape.sources.get(column, {column}))
-
-    if study.design == "within":
-        again = {"arm"}
-    elif study.plays:
-        again = {"round"}
-    else:
-        again = set()
-
-    if again & made_of:
-        yield (
-            f"the same people are in each of its groups, and a {test.kind} treats their answers "
-            f"as those of different people; for pairs, use a column for each with ttest_paired or "
-            f"wilcoxon"
-        )
+    checked.notes.extend(f"{label}: {note}" for note in numbers.notes)
 
 
 def test_label(root: Node, place: Place) -> str:
@@ -289,13 +264,14 @@ def _check_columns(
             )
             good = False
 
-    kind = shape.types.get(test.measure)
-    if kind is not None and test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
-        checked.fault(
-            (*place, "measure"),
-            f"'{test.measure}' is text; make it true or false, or a number, in `derive`",
-        )
-        good = False
+    for key, column in (("measure", test.measure), ("against", test.against)):
+        kind = shape.types.get(str(column), "")
+        if test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
+            checked.fault(
+                (*place, key),
+                f"'{column}' is text; in `derive` make it a number, or true or false",
+            )
+            good = False
 
     return good
 
@@ -312,11 +288,9 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
     ]
     if test.groups is not None and test.groups.column == "arm":
         for name, level in zip(test.groups.names, levels, strict=True):
-            if name in study.arms:
-                own = study.arms[name].people_with(needed)
-            else:
-                own = None
-
+            if name not in study.arms:
+                continue
+            own = study.arms[name].people_with(needed)
             n = (
                 level.n
                 if level is not None and level.n is not None
@@ -344,11 +318,9 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
     sizes = [size for name in arms if (size := study.arms[name].people_with(needed)) is not None]
     if n is None or len(sizes) < len(arms) or not sizes:
         return
+    people = {sum(sizes)}
     if study.design == "within":
-        people = {sum(sizes), max(sizes)}
-    else:
-        people = {sum(sizes)}
-
+        people.add(max(sizes))
     if not _fits(test, n, people, {sum(_groups_in(study, name) for name in arms)}):
         message = (
             f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its "
@@ -436,9 +408,12 @@ def check(
         # The rows of made-up participants
         named = [test for _, test in tests]
         try:
-            for (place, _), why in zip(tests, repeated_people(study, named), strict=True):
+            repeated = repeated_people(study, named, shape)
+            for (place, _), (why, doubt) in zip(tests, repeated, strict=True):
                 if why:
                     checked.fault(place, why)
+                if doubt:
+                    checked.notes.append(f"{test_label(checked.root, place)}: {doubt}")
 
             unread = counted_unread(study, named, shape)
             for (place, _), why in zip(tests, unread, strict=True):
@@ -485,11 +460,7 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
     rounds = arm.rounds
     seen: set[str] = set()
     for at, task in enumerate(arm.shown):
-        if arm.tasks is not None:
-            here = (*place, "tasks", at)
-        else:
-            here = place
-
+        here = (*place, "tasks", at) if arm.tasks is not None else place
         fields = (rounds.fields if rounds is not None else None) or task.fields
         for twice in seen & set(task.fields):
             checked.fault(
@@ -501,11 +472,7 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
         if arm.tasks is not None:
             _check_relabelled(checked, task.relabel, fields, (*here, "relabel", "fields"))
         if rounds is None:
-            if whole:
-                known = known_names(study, arm, task)
-            else:
-                known = None
-
+            known = known_names(study, arm, task) if whole else None
             _check_material(checked, study, arm, task, (*here, "prompt"), known=known)
 
     _check_relabelled(checked, arm.relabel, arm.answered, (*place, "relabel", "fields"))
@@ -550,10 +517,7 @@ def _check_roles(
         checked.fault((*place, "relabel"), "does not change roles: leave it out")
     if len(roles) < 2:
         checked.fault(here, "a game has two roles or more")
-    if study.participants.per_arm == "human":
-        size = arm.n
-    else:
-        size = study.participants.per_arm
+    size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
     if size is None:
         checked.fault(
             place, "n is missing: how many people there were (participants.per_arm is 'human')"

@@ -43,10 +43,7 @@ def attribute_type(study: StudyFile, name: str) -> str:
     elif isinstance(attribute, Mapping):
         values = list(attribute)
     else:
-        if isinstance(attribute, list):
-            values = attribute
-        else:
-            values = [attribute]
+        values = attribute if isinstance(attribute, list) else [attribute]
 
     numeric = all(
         isinstance(one, (int, float)) and not isinstance(one, bool)

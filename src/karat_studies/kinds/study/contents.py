@@ -47,27 +47,17 @@ def held(study: StudyContents) -> list[str]:
     lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
     rows: list[tuple[str, ...]] = []
     for arm in study.arms:
-        if arm.groups is not None:
-            groups = f" in {formats.plural(arm.groups, 'group')}"
-        else:
-            groups = ""
-
         fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
         shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
         shown += "".join(
             f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items()
         )
-        if arm.people is not None:
-            people = formats.count(arm.people)
-        else:
-            people = formats.UNKNOWN
-
-        if arm.participants:
-            participants = f"{formats.count(arm.participants)}{groups}"
-        else:
-            participants = "not asked"
-
-        rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
+        participants = formats.count(arm.participants) if arm.participants else "not asked"
+        if arm.participants and arm.groups is not None:
+            participants += f" in {formats.plural(arm.groups, 'group')}"
+        rows.append(
+            (arm.name, formats.count(arm.people), participants, formats.count(arm.questions), shown)
+        )
 
     lines += ["", *table([_ARMS, *rows])]
     lines += [
@@ -247,11 +237,7 @@ def contents_of(
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
     tested = tested_copies(study, people) if copies else ()
     games = [arm.groups for arm in arms if arm.groups is not None]
-    if games:
-        groups = sum(games)
-    else:
-        groups = None
-
+    groups = sum(games) if games else None
     tests = []
     for (finding, test), score in zip(study.tests, people.tests, strict=True):
         against = ""

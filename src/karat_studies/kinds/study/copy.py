@@ -8,7 +8,7 @@ to check the tests. `answer_copy` reads the answers included with a study, to ch
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -20,9 +20,15 @@ from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat_studies.kinds.study.experiments import Response, data_of_each, to_study_tests
 from karat_studies.kinds.study.fields import read_answers
-from karat_studies.kinds.study.format import StudyFile, Test
+from karat_studies.kinds.study.format import Arm, StudyFile, Test
 from karat_studies.kinds.study.samples import in_units
-from karat_studies.kinds.study.sides import agent_side, cell_sizes, human_side, levels_of
+from karat_studies.kinds.study.sides import (
+    agent_side,
+    cell_sizes,
+    human_side,
+    levels_of,
+    reference_of,
+)
 from karat_studies.replication import Agreement, Side, StudyTest, TestScore, score_tests
 
 Floats = NDArray[np.float64]
@@ -41,7 +47,7 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
         if human.missing is not None:
             agent = Side(missing=human.missing)
         else:
-            agent = agent_side(test, statistic_copy(test, human))
+            agent = agent_side(test, statistic_copy(test, human, study.arms))
 
         tests.append(
             StudyTest(
@@ -105,11 +111,7 @@ def answer_copy(study: StudyFile) -> list[Response]:
             if isinstance(given, dict) and set(role.fields) & set(given):
                 own.append(role.fields)
 
-        if len(own) == 1:
-            asked = own[0]
-        else:
-            asked = arm.answered
-
+        asked = own[0] if len(own) == 1 else arm.answered
         read = read_answers(text, asked)
         faults += [
             Fault(
@@ -143,19 +145,19 @@ def answer_copy(study: StudyFile) -> list[Response]:
     return responses
 
 
-def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
+def statistic_copy(
+    test: Test, human: Side, arms: Mapping[str, Arm] | None = None
+) -> dict[str, list[Any]]:
     """Rows of `data` with the human statistic: column → values."""
     column = "everybody"
+    levels: list[Any] = [True]
     if test.groups is not None:
         column = test.groups.column
-    if test.groups is not None:
-        levels: list[Any] = list(test.groups.levels)
-    else:
-        levels = [True]
+        levels = list(test.groups.levels)
 
     second = test.against if isinstance(test.against, str) else None
     if test.factors:
-        return _factorial(test, human)
+        return _factorial(test, human, arms or {})
     if test.kind == "contingency":
         outcomes = test.outcomes or [True, False]
         samples: list[list[Any]] = []
@@ -197,12 +199,7 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
                 if rank <= left:
                     apart[rank - 1], left = rank, left - rank
 
-        if second is not None or test.against is None:
-            reference = 0.0
-        else:
-            reference = float(test.against)
-
-        samples = [(apart + reference).tolist()]
+        samples = [(apart + reference_of(test)).tolist()]
     else:
         samples = [sample.tolist() for sample in _groups(test.kind, human, len(levels))]
 
@@ -261,11 +258,11 @@ def _means_apart(human: Side, sizes: Floats) -> Floats:
     return np.asarray(means * math.sqrt(human.statistic / between))
 
 
-def _factorial(test: Test, human: Side) -> dict[str, list[object]]:
+def _factorial(test: Test, human: Side, arms: Mapping[str, Arm]) -> dict[str, list[object]]:
     """The cells of a design with only the one effect: column → values."""
     groups = test.cells
     per_cell = len(test.cells[0])
-    sizes = cell_sizes(test, levels_of(test, {}))
+    sizes = cell_sizes(test, levels_of(test, arms))
     if sizes is None:
         sizes = [max(2, round((human.df2 / sum(map(len, groups))) + 1))] * sum(map(len, groups))
     patterns = [_pattern(n) for n in sizes]
@@ -292,11 +289,7 @@ def _permutation(n: int, r: float) -> Floats:
     """
     places = np.arange(n, dtype=np.float64)
     target = (1 - r) * n * (n * n - 1) / 6
-    if r >= 0:
-        order = places.copy()
-    else:
-        order = places[::-1].copy()
-
+    order = places.copy() if r >= 0 else places[::-1].copy()
     best = order.copy()
     nearest = math.inf
     dice = np.random.default_rng(n)  # any seed: the same copy each time
@@ -318,7 +311,7 @@ def _permutation(n: int, r: float) -> Floats:
 
 ANSWERS = "copy.jsonl"
 _EXACT = (1e-6, 1e-6)  # of d, and of PAS: the copy of the statistic
-_RANKED = (2e-3, 2e-3)  # … of ranks, where only some values of the statistic can be attained
+_RANKED = 2e-3  # … of ranks, where only some values of the statistic can be attained
 _NEAR = (0.05, 0.02)  # the copy of the answers
 _ROUNDED = 1e-9
 _RANKS = {"spearman", "mannwhitney", "wilcoxon"}
@@ -349,7 +342,7 @@ def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTe
     """Both layers. `people`: from `human_scores`."""
     wrong = []
     for score in people.tests:
-        if text := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT):
+        if text := _difference(score, _ranked(score) if score.test.kind in _RANKS else _EXACT):
             wrong.append(text)
 
     usable = [score for score in people.tests if score.test.human.missing is None]
@@ -444,7 +437,7 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
             f"{_three_digits(score.agent.d)}"
         )
 
-    if _differs(score.pas, score.ceiling, limits[1]):
+    if _differs(score.ceiling, score.pas, limits[1]):
         return (
             f"{_label(test)}: PAS {_three_digits(score.pas)}, of a perfect copy "
             f"{_three_digits(score.ceiling)}"
@@ -453,9 +446,17 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
     return ""
 
 
-def _differs(one: float, other: float, most: float) -> bool:
-    """Both unknown counts as equal: some tests have no d, and some no Bayes factor."""
-    return math.isnan(one) != math.isnan(other) or abs(one - other) > most
+def _differs(people: float, copy: float, most: float) -> bool:
+    """What people do not have is not compared: some tests have no d, and some no Bayes factor."""
+    return not math.isnan(people) and not abs(people - copy) <= most
+
+
+def _ranked(score: TestScore) -> tuple[float, float]:
+    """… and half a step between two such values, as d, if that is more."""
+    side = score.test.human
+    pairs = side.n1 * side.n1 / 2 if math.isnan(side.n2) else side.n1 * side.n2
+    most = max(_RANKED, 2 / pairs * (1 + score.human.d**2 / 4) ** 1.5)
+    return most, most
 
 
 def _sizes(side: Side) -> list[float]:

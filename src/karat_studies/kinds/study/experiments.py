@@ -78,21 +78,17 @@ def to_study_tests(
     columns: Columns = (data or data_of(study, responses)).columns
     if reducer is not None and study.reducer is not None:
         columns = reducer(columns)
-    found = []
-    for finding in study.findings:
-        for test in finding.tests:
-            found.append(
-                _both_sides(
-                    study,
-                    finding,
-                    test,
-                    agent_side(test, columns),
-                    responses,
-                    fields_needed(study, test, shape),
-                )
-            )
-
-    return found
+    return [
+        _both_sides(
+            study,
+            finding,
+            test,
+            agent_side(test, columns),
+            responses,
+            fields_needed(study, test, shape),
+        )
+        for finding, test in study.tests
+    ]
 
 
 def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:
@@ -209,11 +205,7 @@ def tallied(
 
     for name, own in rows.items():
         asked = study.arms[name].answered
-        wanted = []
-        for column in fields:
-            if column in asked and not asked[column].optional:
-                wanted.append(column)
-
+        wanted = [name for name in fields if name in asked and not asked[name].optional]
         parsed = sum(
             row.answered
             and all(
@@ -340,12 +332,11 @@ def _of_arms(
             if name not in arms:
                 lacking.append(name)
 
+        own = result
         if lacking:
             nobody = Side(missing=f"arm '{lacking[0]}' was not run")
-        else:
-            nobody = result.agent
-
-        results.append(replace(result, agent=nobody, coverage=NAN if lacking else result.coverage))
+            own = replace(result, agent=nobody, coverage=NAN)
+        results.append(own)
 
     return results
 

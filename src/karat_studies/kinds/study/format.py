@@ -360,11 +360,7 @@ class Test(_Part):
     @classmethod
     def _known(cls, kind: Json) -> Json:
         """For a statistic that papers print and karat does not have, says what to write instead."""
-        if isinstance(kind, str):
-            plain = re.sub(r"[^a-z0-9]+", "", kind.lower())
-        else:
-            plain = ""
-
+        plain = re.sub(r"[^a-z0-9]+", "", str(kind).lower())
         for names, instead in _INSTEAD.items():
             if plain in names:
                 raise ValueError(f"there is no kind '{kind}': {instead}")
@@ -379,11 +375,7 @@ class Test(_Part):
             return handler(values)
         groups = values.get("groups")
         human = values["human"]
-        if isinstance(groups, Mapping):
-            listed = groups.get("levels")
-        else:
-            listed = None
-
+        listed = groups.get("levels") if isinstance(groups, Mapping) else None
         if isinstance(listed, list):
             names = [level_name(level) for level in listed]
         else:
@@ -427,17 +419,12 @@ class Test(_Part):
         """The columns that it reads: its groups or factors, its measure, and the column it is
         compared with.
         """
+        named = [*(self.factors or {}), self.measure]
         if self.groups is not None:
-            named = [self.groups.column]
-        else:
-            named = []
-
+            named.insert(0, self.groups.column)
         if isinstance(self.against, str):
-            against = [self.against]
-        else:
-            against = []
-
-        return [*named, *(self.factors or {}), self.measure, *against]
+            named.append(self.against)
+        return named
 
     @property
     def statistic_kind(self) -> str:
@@ -544,11 +531,9 @@ class StudyFile:
     @property
     def fields(self) -> dict[str, Answered]:
         """Every field of any arm, in file order."""
-        found = {}
+        found: dict[str, Answered] = {}
         for arm in self.arms.values():
-            for name, answer in arm.answered.items():
-                found[name] = answer
-
+            found |= arm.answered
         return found
 
     @property
@@ -556,11 +541,6 @@ class StudyFile:
         """The columns that come from a profile."""
         given = [name for person in self.persons[:1] for name in person]
         return tuple(dict.fromkeys([*self.participants.profile, *given]))
-
-    @property
-    def plays(self) -> bool:
-        """Whether some arm is a game of several rounds."""
-        return any(arm.rounds is not None for arm in self.arms.values())
 
     @property
     def pays(self) -> bool:

@@ -78,11 +78,7 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
             path = run.path / "studies" / copy.file
 
         try:
-            if person:
-                persons = [person]
-            else:
-                persons = []
-
+            persons = [person] if person else []
             study = read_kept_study(path, run.kept_file(copy), persons=persons)
         except BadDataset as bad:
             faults = "; ".join(str(fault) for fault in bad.faults[:3])

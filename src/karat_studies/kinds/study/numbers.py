@@ -22,7 +22,6 @@ from karat_studies.kinds.study.sides import (
     described,
     human_side,
     levels_of,
-    published,
     reference_of,
     statistic_of_means,
     table_of,
@@ -56,29 +55,20 @@ class Numbers(msgspec.Struct):
     def half(self, value: float, *below: str) -> float:
         """Half a unit of the last digit written in the file."""
         node = self.root.get(*self.place, "human", *below)
-        if node is not None and node.written:
-            written = node.written
-        else:
-            written = repr(value)
-
-        return _half_unit(written)
+        return _half_unit((node is not None and node.written) or repr(value))
 
 
 def check_numbers(numbers: Numbers) -> None:
     """Fills in the faults and notes of one test."""
     test = numbers.test
     human = numbers.test.human
+    every = Level(n=human.n, k=human.k)
+    of_groups: dict[str | None, Level] = {None: every}
     if test.groups:
-        of_groups = dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True))
-    else:
-        of_groups = {}
-
-    for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
+        of_groups |= zip(test.groups.names, levels_of(test, numbers.arms), strict=True)
+    for name, level in [*human.levels.items(), (None, every)]:
         below = () if name is None else (name,)
-        if name is None:
-            n = level.n
-        else:
-            n = of_groups[name].n
+        n = of_groups[name].n
         if level.k is not None and n is not None and level.k > n:
             numbers.fault(f"k is {level.k} of n = {n}: it must be at most n", *below, "k")
         if (
@@ -285,11 +275,7 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
         "z": {"z": same, "t": same, "chi2": roots},
         "ratio": {"F": same},
     }
-    if test.kind in _AS_T:
-        kind = "t"
-    else:
-        kind = _OWN.get(test.statistic_kind, "t")
-
+    kind = "t" if test.kind in _AS_T else _OWN.get(test.statistic_kind, "t")
     return own[kind].get(printed)
 
 
@@ -309,7 +295,6 @@ _OWN = {
 def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> None:
     test = numbers.test
     quoted = excerpt(text, 60)
-    own = published(test, {})
     key = {
         "anova": "F",
         "correlation": "r",
@@ -339,11 +324,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
         # for these it is a count
-        if test.kind in _SHARES:
-            nominal = math.nan
-        else:
-            nominal = described(test, numbers.arms)
-
+        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)
         if math.isnan(nominal):
             value = " or ".join(_shown(span) for span in computed[:3])
         else:
@@ -359,7 +340,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
         else:
             numbers.notes.append(f"{message}; the file uses the {test.use}")
 
-    if not computed and math.isnan(own):
+    if not computed and stated is None:
         numbers.notes.append(f"there is no number to check against '{quoted}'")
 
 

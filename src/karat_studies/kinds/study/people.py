@@ -150,11 +150,7 @@ def missing_in(template: str, attributes: Collection[str]) -> list[str]:
 
 def known_to(template: str, attributes: Collection[str]) -> list[str]:
     """The names that `{{ … }}` in this prompt may use, for participants with these attributes."""
-    if set(attributes) - _named(template):
-        rest = [REST]
-    else:
-        rest = []
-
+    rest = [REST] if set(attributes) - _named(template) else []
     return [*(f"profile.{name}" for name in attributes), *rest]
 
 

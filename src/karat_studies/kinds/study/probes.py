@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
+from random import Random
 
 import msgspec
 import numpy as np
@@ -18,16 +21,22 @@ from karat_studies.kinds.study.columns import (
     fields_needed,
 )
 from karat_studies.kinds.study.experiments import Response, table_of
-from karat_studies.kinds.study.format import (
-    Answered,
-    StudyFile,
-    Test,
-)
-from karat_studies.kinds.study.repeats import Columns, most_rows
+from karat_studies.kinds.study.format import Answered, StudyFile, Test
+from karat_studies.kinds.study.people import Person, people
+from karat_studies.kinds.study.repeats import Columns, rows_of_people
+from karat_studies.kinds.study.samples import as_data, random_values
 from karat_studies.kinds.study.sides import group_rows
 
-PAIRED = {"ttest_ind": "ttest_paired", "welch": "ttest_paired", "mannwhitney": "wilcoxon"}
+_PAIRS = "ttest_paired (`measure` and `against`)"
+PAIRED = {
+    "ttest_ind": f"{_PAIRS}, or add `cluster: participant`",
+    "welch": f"{_PAIRS}, or add `cluster: participant`",
+    "mannwhitney": "wilcoxon (`measure` and `against`)",
+    "anova": f"{_PAIRS}, or ttest_one of a contrast",
+    "interaction": "ttest_ind of their difference",
+}
 CLUSTERED = ("ttest_ind", "welch", "ttest_one", "ttest_paired")
+_PEOPLE = 40  # of an arm, who are tried
 _PICKS = 6  # answers tried for the other fields, one after another
 # arm, the fields that could not be read, which answers the others have
 Case = tuple[str, tuple[str, ...], int]
@@ -47,55 +56,49 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
             must = [name for name in needed if name in fields and not fields[name].optional]
             if not must:
                 continue
-            cases[-1].append((arm, tuple(fields), 0))
             picks = min(_PICKS, max(len(field.labels) or 2 for field in fields.values()))
-            if len(fields) > 1:
-                cases[-1] += [(arm, (name,), pick) for name in must for pick in range(picks)]
+            unread = dict.fromkeys([tuple(fields), *((name,) for name in must)])
+            cases[-1] += [(arm, gaps, pick) for gaps in unread for pick in range(picks)]
 
-    every = list(dict.fromkeys(case for own in cases for case in own))
-    people = [[_person(study, case)] for case in every]
+    read = ((arm, (), pick) for own in cases for arm, _, pick in own)
+    every = list(dict.fromkeys(chain(*cases, read)))
+    alone = [_person(study, case) for case in every]
     try:
-        if people:
-            data = dict(zip(every, _data_of_few(study, people), strict=True))
-        else:
-            data = {}
+        data = dict(zip(every, _data_of_few(study, alone), strict=True))
     except QueryTooLong:
         raise
     except BadOption as error:
         return [f"where an answer could not be read, {error}"] * len(tests)
 
     return [
-        next((fault for case in own if (fault := _counted(test, case, data[case].columns))), "")
+        next((fault for case in own if (fault := _counted(test, case, data))), "")
         for test, own in zip(tests, cases, strict=True)
     ]
 
 
-def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
-    """The fault of each test, "" for none: a participant has several rows of a group without `by`
-    or `cluster`.
+def repeated_people(study: StudyFile, tests: Sequence[Test], shape: Shape) -> list[tuple[str, str]]:
+    """The fault of each test and a doubt about it, "" for none: rows that are not people.
 
-    Tried with made-up participants, each alone: with the first of every attribute, and with the
-    last.
+    Tried with participants as they are drawn, who answer at random; each alone where `derive` does
+    not say whose the rows are.
     """
-    if study.design == "within":
-        arms = [list(study.arms)]
-    else:
-        arms = [[name] for name in study.arms]
-
-    tried = []
-    for own in arms:
-        for pick in (0, 1):
-            tried.append([row for arm in own for row in _whole_person(study, arm, pick)])
-
+    dice = Random(0)
+    told = "participant" in shape.types
+    drawn = people(study, list(study.arms), seed=0, per_arm=_PEOPLE if told else 2)
+    answered = [[*_answers_of(study, person, dice)] for person in drawn]
     try:
-        every = [data.columns for data in _data_of_few(study, tried)]
+        every = _data_of_few(study, [list(chain(*answered))] if told else answered)
     except QueryTooLong:
         raise
     except BadOption:
-        return [""] * len(tests)  # that is already a fault
+        return [("", "")] * len(tests)  # that is already a fault
 
-    persons = [(rows[0].arm, columns) for rows, columns in zip(tried, every, strict=True)]
-    return [_repeated(test, persons) for test in tests]
+    arms = {person.id: person.arms[0] for person in drawn}
+    tables = []
+    for data, who in zip(every, arms, strict=False):
+        alone = {} if told else {"participant": [who] * len(next(iter(data.columns.values()), ()))}
+        tables.append({**alone, **data.columns})
+    return [_repeated(test, tables, arms, told=told) for test in tests]
 
 
 def _data_of_few(study: StudyFile, people: Sequence[Sequence[Response]]) -> list[Selected]:
@@ -113,90 +116,75 @@ def _selected(derive: str, tables: bytes) -> list[Selected]:
     )
 
 
-def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[object]]]]) -> str:
-    for arm, columns in persons:
+def _repeated(
+    test: Test, tables: Sequence[Columns], arms: Mapping[str, str], *, told: bool
+) -> tuple[str, str]:
+    """`arms`: of each participant; `told`: whether `derive` says whose the rows are."""
+    for columns in tables:
         if any(name not in columns for name in test.columns):
             continue
         everybody = np.arange(len(columns[test.measure]))
-        # Each is alone in `data`: without the column all rows are theirs.
-        alone = {"participant": [arm] * len(everybody), **columns}
-        rows = most_rows(test, alone, group_rows(test, columns) or [everybody])
-        lost = "participant" not in columns
-        if max(rows) > 1 and (lost or (test.by or test.cluster) is None):
-            ways = "`by: participant` (each person's mean, or share)"
-            if test.kind in CLUSTERED:
-                ways += " or `cluster: participant` (every row, with the error between persons)"
-            keep = "keep the column `participant` in `derive` and " if lost else ""
-            return (
-                f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows are "
-                f"not people: {keep}add {ways}, or give one row per person in `derive`"
+        counts = rows_of_people(test, columns, group_rows(test, columns) or [everybody])
+        people = [(who, [own[who] for own in counts]) for who in Counter(chain(*counts))]
+        # first those with several rows in a group, then those with rows in several
+        for who, rows in sorted(people, key=lambda one: -max(one[1])):
+            arm = arms.get(str(who), "")
+            if max(rows) > 1 and (not told or (test.by or test.cluster) is None):
+                ways = "`by: participant` (each person's mean, or share)"
+                if test.kind in CLUSTERED:
+                    ways += " or `cluster: participant` (every row, with the error between persons)"
+                keep = "" if told else "keep the column `participant` in `derive` and "
+                return (
+                    f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows "
+                    f"are not people: {keep}add {ways}, or give one row per person in `derive`"
+                ), ""
+
+            if sum(map(bool, rows)) > 1 and test.cluster is None:
+                if test.kind in PAIRED:
+                    return (
+                        f"has one participant of arm '{arm}' in both groups, and takes them for "
+                        f"two: give one row per person with a column for each value, and use "
+                        f"{PAIRED[test.kind]}"
+                    ), ""
+                return "", (
+                    f"the same people are in each of its groups, and a {test.kind} treats their "
+                    f"answers as those of different people; for pairs, use a column for each, "
+                    f"with ttest_paired, wilcoxon or binomial (of those who changed)"
+                )
+
+    return "", ""
+
+
+def _answers_of(study: StudyFile, person: Person, dice: Random) -> Iterator[Response]:
+    """Every answer of a participant, in each round of a game."""
+    for arm in person.arms:
+        asked = as_data(study.arms[arm].answered)
+        rounds = study.arms[arm].rounds
+        for number in range(1, (rounds.count if rounds is not None else 1) + 1):
+            yield Response(
+                participant=person.id,
+                arm=arm,
+                profile=person.profile,
+                values=random_values(asked, dice),
+                group=person.id if rounds is not None else None,
+                round=number if rounds is not None else None,
             )
 
-        if test.kind in PAIRED and test.cluster is None and min(rows) > 0:
-            return (
-                f"has one participant of arm '{arm}' in both groups, and takes them for two: give "
-                f"one row per person with a column for each value, and use {PAIRED[test.kind]} "
-                f"(`measure` and `against`)"
-            )
 
-    return ""
-
-
-def _whole_person(study: StudyFile, arm: str, pick: int) -> Iterator[Response]:
-    """A participant of an arm with every answer, in each round of a game."""
-    person = _person(study, (arm, (), pick))
-    listed = study.participants.profile
-    profile = {}
-    for name, value in person.profile.items():
-        if pick and isinstance(listed.get(name), (list, Mapping)):
-            profile[name] = _first(list(listed.get(name) or [])[-1:])
-        else:
-            profile[name] = value
-
-    rounds = study.arms[arm].rounds
-    for number in range(1, (rounds.count if rounds is not None else 1) + 1):
-        values = {
-            name: _answer(field, pick + number) for name, field in study.arms[arm].answered.items()
-        }
-        yield replace(
-            person,
-            profile=profile,
-            values=values,
-            round=number if rounds is not None else None,
-        )
-
-
-def _person(study: StudyFile, case: Case) -> Response:
+def _person(study: StudyFile, case: Case) -> list[Response]:
+    """The rows of one participant: of the first round, in a within design of every arm."""
     arm, gaps, pick = case
-    values = {}
-    for name, field in study.arms[arm].answered.items():
-        if name not in gaps:
-            values[name] = _answer(field, pick)
+    arms = list(study.arms) if study.design == "within" else [arm]
+    [person] = people(study, arms, seed=0, per_arm=1)
+    rows = []
+    for row in _answers_of(study, person, Random(0)):
+        if row.round in (None, 1):
+            fields = study.arms[row.arm].answered
+            unread = gaps if row.arm == arm else ()
+            values = {name: _answer(fields[name], pick) for name in fields if name not in unread}
+            rows.append(replace(row, values=values))
 
-    if study.persons:
-        given = study.persons[0]
-    else:
-        given = {}
-
-    profile = {
-        name: given.get(name, _first(study.participants.profile.get(name)))
-        for name in study.attributes
-    }
-    game = study.arms[arm].rounds is not None
-    return Response(
-        participant="1",
-        arm=arm,
-        profile=profile,
-        values=values,
-        group="1" if game else None,
-        round=1 if game else None,
-    )
-
-
-def _first(values: object) -> object:
-    if isinstance(values, (Mapping, list)):
-        return next(iter(values), None)
-    return values
+    return rows
 
 
 def _answer(field: Answered, pick: int) -> float | str | list[str]:
@@ -208,51 +196,38 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
     if field.type == "text":
         return "words"
     low, high = field.range or (None, None)
-    if low is not None:
-        least = low
-    else:
-        least = min(0.0, high or 0.0)
-
-    if pick % 2:
-        if high is not None:
-            return high
-        return least + 1
-
-    return least
+    least = min(0.0, high or 0.0) if low is None else low
+    if not pick % 2:
+        return least
+    return least + 1 if high is None else high
 
 
-def _counted(test: Test, case: Case, columns: Columns) -> str:
-    named = []
-    for name in test.columns:
-        if test.groups is None or name not in test.cells[0][0]:
-            named.append(name)
-
+def _counted(test: Test, case: Case, data: Mapping[Case, Selected]) -> str:
+    arm, gaps, pick = case
+    columns, read = (data[arm, some, pick].columns for some in (gaps, ()))
     if any(name not in columns for name in test.columns):
         return ""
-    rows = []
-    for group in group_rows(test, columns):
-        for at in group:
-            rows.append(int(at))
+    seen = _seen(test, columns)
+    whole = _seen(test, read)
+    # A person may give a row for each of several fields: then one of them is NULL, or none of
+    # them is the test's
+    if not seen or seen == whole:
+        return ""
+    if any(value is None or (isinstance(value, float) and math.isnan(value)) for value in seen):
+        return ""
 
-    if test.groups is None:
-        rows = list(range(len(columns[test.measure])))
-    if not rows or not all(
-        columns[name][at] is not None
-        and not (isinstance(columns[name][at], float) and math.isnan(columns[name][at]))
-        for name in named
-        for at in rows
-    ):
-        return ""  # a person may give a row for each of several fields: then one of them is NULL
-
-    arm, gaps, _ = case
-    value = columns[test.measure][rows[0]]
-    if isinstance(value, bool):
-        counted_as = str(value).lower()
-    else:
-        counted_as = shown(value)
-
+    value = next((one for one, other in zip(seen, whole, strict=False) if one != other), seen[0])
+    counted_as = str(value).lower() if isinstance(value, bool) else shown(value)
     lacking = ", ".join(f"'{name}'" for name in gaps)
     return (
         f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm "
         f"'{arm}' without {lacking}; in `derive` it must be NULL there"
     )
+
+
+def _seen(test: Test, columns: Columns) -> list[object]:
+    """What the rows of the test's groups hold, the measure first."""
+    grouped = test.cells[0][0] if test.groups is not None else ()
+    named = [test.measure, *(name for name in test.columns if name not in grouped)]
+    groups = group_rows(test, columns) or [np.arange(len(columns[test.measure]))]
+    return [columns[name][at] for name in named for group in groups for at in group.tolist()]

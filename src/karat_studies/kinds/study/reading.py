@@ -310,19 +310,11 @@ class _Reader(msgspec.Struct):
         quiet = _Reader(root=self.root, folder=self.folder)
         readable: list[tuple[Place, Test]] = []
         for at, finding in enumerate(_listed(values.get("findings"))):
-            if isinstance(finding, Mapping):
-                tests = finding.get("tests")
-            else:
-                tests = None
-
+            tests = finding.get("tests") if isinstance(finding, Mapping) else None
             for number, raw in enumerate(_listed(tests)):
                 place = ("findings", at, "tests", number)
                 before = len(quiet.faults)
-                if isinstance(raw, Mapping):
-                    test = quiet.part(Test, raw, place)
-                else:
-                    test = None
-
+                test = quiet.part(Test, raw, place) if isinstance(raw, Mapping) else None
                 if test is not None and len(quiet.faults) == before:
                     readable.append((place, test))
 
@@ -524,11 +516,7 @@ def _without_form(
             if wording is not None
             else ()
         )
-        if wording is not None:
-            hint = did_you_mean(wording, known)
-        else:
-            hint = ""
-
+        hint = did_you_mean(wording, known) if wording is not None else ""
         yield Fault(place=form, message=f"{lack} in any of the {len(files)} studies{hint}")
         return
 

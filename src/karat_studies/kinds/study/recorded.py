@@ -128,24 +128,21 @@ class RecordedParticipants:
             ):
                 key = self._find(sample, turn, condition, repetition)
                 turns += 1
-                missing += key is None
                 if key is None:
-                    used |= set()
+                    missing += 1
                 else:
-                    used |= {key}
+                    used.add(key)
 
         counts = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
         left = len(self._rows) - len(used)
+        faults = []
         if left:
-            faults = [f"{plural(left, 'row')} for nobody in the run (left out)"]
-        else:
-            faults = []
-
+            faults.append(f"{plural(left, 'row')} for nobody in the run (left out)")
         if missing:
-            faults += [f"{plural(missing, 'turn')} without a row (not answered)"]
-        return counts | (
-            {"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {}
-        )
+            faults.append(f"{plural(missing, 'turn')} without a row (not answered)")
+        if faults:
+            counts["faults"] = f"the file of answers has faults: {'; '.join(faults)}"
+        return counts
 
     def _find(self, sample: Sample, turn: int, condition: str, repetition: int) -> Key | None:
         """The most specific row that matches."""

@@ -30,32 +30,29 @@ def person_of(data: Columns, row: int) -> Hashable:
     group.
     """
     people = data.get("participant")
-    if people is None:
-        who = None
-    else:
-        who = people[row]
-
-    return row if who is None else who
+    if people is None or people[row] is None:
+        return row
+    who: Hashable = people[row]
+    return who
 
 
-def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
-    """The largest number of usable rows that a participant has in each group of the test."""
+def rows_of_people(test: Test, data: Columns, groups: Rows) -> list[Counter[Hashable]]:
+    """How many usable rows each participant has, by group of the test."""
     usable = []
     for name in (test.measure, test.against):
         if isinstance(name, str):
             usable.append(name)
 
-    most = []
+    counts = []
     for group in groups:
         rows = []
         for row in group.tolist():
             if all(data[name][row] is not None for name in usable):
                 rows.append(row)
 
-        counts = Counter(person_of(data, row) for row in rows)
-        most.append(max(counts.values(), default=0))
+        counts.append(Counter(person_of(data, row) for row in rows))
 
-    return most
+    return counts
 
 
 def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[object]], Places]:

@@ -66,10 +66,7 @@ def random_text(fields: Mapping[str, Mapping[str, object]], dice: random.Random)
         elif isinstance(value, str):
             text = value
         else:
-            if _is_whole(fields[name]):
-                text = str(int(value))
-            else:
-                text = repr(value)
+            text = str(int(value)) if _is_whole(fields[name]) else repr(value)
 
         lines.append(f"{name}: {text}")
 
@@ -88,10 +85,7 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
 
     low, high = field.get("range") or (None, None)
     if low is None:
-        if high is None:
-            low = 0.0
-        else:
-            low = high - _SPAN
+        low = 0.0 if high is None else high - _SPAN
 
     if high is None:
         high = low + _SPAN
@@ -128,7 +122,7 @@ def person_sample(
     `stop_after_unread`: the session ends after this many turns in a row without a readable answer.
     """
     shown = shown_to(study, person.arms, person.profile, seed=f"{seed}/{person.id}/order")
-    fields = [_as_data(task.fields) for task in shown]
+    fields = [as_data(task.fields) for task in shown]
     texts = [task.text for task in shown]
     stop = (
         stop_after_unread
@@ -208,14 +202,10 @@ def group_sample(
                 detail |= {"role": role}
 
             turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
-            fields.append(_as_data(task.fields))
+            fields.append(as_data(task.fields))
 
     people = [{"participant": member.id, "profile": member.profile} for member in members]
-    if not rounds.payoffs:
-        paid = {}
-    else:
-        paid = {"payoffs": rounds.payoffs}
-
+    paid = {"payoffs": rounds.payoffs} if rounds.payoffs else {}
     stop = (
         stop_after_unread
         if stop_after_unread is not None and rounds.count > stop_after_unread
@@ -298,11 +288,7 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
 
         return roles
 
-    if detail["round"] > 1:
-        before = range(begin - members, begin)
-    else:
-        before = range(0)
-
+    before = range(begin - members, begin) if detail["round"] > 1 else range(0)
     last = answers(before)
     if before and "payoffs" in sample.detail:
         fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
@@ -338,19 +324,12 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) 
     alone = sample.id.removeprefix(f"{sample.detail['study']}/")
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
-        if member is None:
-            who = alone
-        else:
-            who = sample.detail["members"][member]["participant"]
-
+        who = alone if member is None else sample.detail["members"][member]["participant"]
         answers = None
         if at < len(values):
             answers = values[at]
-        scales = {}
-        for name, field in sample.detail["fields"][at].items():
-            if "scale" in field:
-                scales[name] = field["scale"]
-
+        asked_now = sample.detail["fields"][at].items()
+        scales = {name: field["scale"] for name, field in asked_now if "scale" in field}
         if answers is not None and scales:  # other amounts were shown than the study's
             answers = in_units(answers, scales)
 
@@ -384,14 +363,7 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) 
 
 def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
     """Each answer divided by its field's scale, if that has one."""
-    found = {}
-    for name, value in answers.items():
-        if name in scales:
-            found[name] = value / scales[name]
-        else:
-            found[name] = value
-
-    return found
+    return {**answers, **{name: answers[name] / scales[name] for name in answers.keys() & scales}}
 
 
 def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, object]:
@@ -418,7 +390,8 @@ def _read_cached(reply: str, fields: bytes, shown: str) -> Read:
     return read_answers(reply, asked, shown=shown)
 
 
-def _as_data(fields: Mapping[str, Answered]) -> dict[str, object]:
+def as_data(fields: Mapping[str, Answered]) -> dict[str, Mapping[str, object]]:
+    """Fields as samples keep them."""
     return {name: field.model_dump(exclude_defaults=True) for name, field in fields.items()}
 
 
@@ -479,11 +452,7 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
 
 def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
     """The profile of the participant, or of the member at a seat: attribute → value."""
-    if seat is None:
-        who: Mapping[str, Any] = sample.detail
-    else:
-        who = sample.detail["members"][seat]
-
+    who = sample.detail if seat is None else sample.detail["members"][seat]
     profile: Mapping[str, Any] = who["profile"]
     return profile
 

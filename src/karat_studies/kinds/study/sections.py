@@ -87,12 +87,8 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
     if side.statistic is None:
         return formats.UNKNOWN
     if kind in {"binomial", "proportion"}:
-        if side.n_eff is None:
-            total = formats.UNKNOWN
-        else:
-            total = formats.count(round(side.n_eff))
-
-        return f"{formats.number(side.statistic, digits=0)} of {total}"
+        k, n = (formats.number(value, digits=0) for value in (side.statistic, side.n_eff))
+        return f"{k} of {n}"
 
     digits = 0 if kind == "mannwhitney" else 2
     return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"

@@ -62,11 +62,7 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     human = test.human
     levels = levels_of(test, arms)
     known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
-    if uses_statistic(test, arms):
-        statistic = published(test, known)
-    else:
-        statistic = described(test, arms)
-
+    statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
     if test.kind == "contingency":
         table = table_of(test, levels)
         if table is not None:
@@ -265,11 +261,7 @@ def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
 
 def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
     """The same, by compared group; empty if unknown."""
-    if test.cells:
-        width = len(test.cells[0])
-    else:
-        width = 1
-
+    width = len(test.cells[0]) if test.cells else 1
     return [cells[at : at + width] for at in range(0, len(cells), width)]
 
 
@@ -288,22 +280,14 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, object]:
     if test.kind in TWO_GROUPS:
         if len(levels) != 2:
             return {}
-        pair = []
-        for level in levels:
-            if level.n is None:
-                pair.append(NAN)
-            else:
-                pair.append(float(level.n))
-
-        return {"n1": pair[0], "n2": pair[1]}
+        first, second = (NAN if level.n is None else float(level.n) for level in levels)
+        return {"n1": first, "n2": second}
 
     n = test.human.n
     if n is None:
         sizes = [level.n for level in levels]
         if sizes and None not in sizes:
             n = sum(size or 0 for size in sizes)
-        else:
-            n = None
 
     if n is None and test.kind in PAIRED and test.human.df1 is not None:
         n = round(test.human.df1) + 1
@@ -469,13 +453,8 @@ def _table(test: Test, data: Columns, groups: Sequence[Places]) -> Side:
         if not sum(row):
             empty.append(name)
 
-    if empty or len(rows) < 2:
-        if empty:
-            missing = f"no answer in {_named(empty)} could be used"
-        else:
-            missing = "there are no groups"
-
-        return Side(missing=missing)
+    if empty:
+        return Side(missing=f"no answer in {_named(empty)} could be used")
 
     return Side(table=tuple(rows))
 
@@ -515,18 +494,13 @@ def _clustered(test: Test, data: Columns, groups: Sequence[Places]) -> Side:
     error = clustered_error(samples, people)
     if not spread > 0 or not error > 0:
         return Side(missing="all answers within each group are the same: there is no spread")
-    means = [_mean(sample) for sample in samples]
-    if len(means) == 2:
-        apart = means[0] - means[1]
-    else:
-        apart = means[0]
+    apart = _mean(samples[0])
+    pair: dict[str, Any] = {"df1": sizes[0] - 1.0}
+    if len(samples) == 2:
+        apart -= _mean(samples[1])
+        pair = {"n2": sizes[1]}
 
     alone = spread * math.sqrt(sum(1 / size for size in sizes))
-    if len(sizes) == 2:
-        pair: dict[str, Any] = {"n2": sizes[1]}
-    else:
-        pair = {"df1": sizes[0] - 1.0}
-
     return Side(statistic=apart / error, n1=sizes[0], t_scale=alone / error, **pair)
 
 
@@ -601,19 +575,13 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
             cells.append(" ".join(map(level_name, cell.values())))
 
     few = [name for name, sample in zip(cells, samples, strict=True) if len(sample) < least]
-    if few or len(samples) < 2:
-        if few:
-            missing = f"too few answers in {_named(few)}"
-        else:
-            missing = "there are no groups"
-
-        return Side(missing=missing)
+    if few:
+        return Side(missing=f"too few answers in {_named(few)}")
 
     sizes = [float(len(sample)) for sample in samples]
+    pair: dict[str, Any] = {}
     if len(sizes) == 2:
-        pair: dict[str, Any] = {"n1": sizes[0], "n2": sizes[1]}
-    else:
-        pair = {}
+        pair = {"n1": sizes[0], "n2": sizes[1]}
 
     if test.kind == "mannwhitney":
         together = ties_merged(np.concatenate(samples))
@@ -630,10 +598,8 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         np.array([_mean(sample) for sample in samples]),
         largest=max(float(np.abs(sample).max()) for sample in samples),
     )
-    described = []
-    for size, sample, mean in zip(sizes, samples, means, strict=True):
-        described.append((size, float(mean), _sd(sample)))
-
+    spreads = map(_sd, samples)
+    described = [*zip(sizes, means.tolist(), spreads, strict=True)]
     if test.statistic_kind == "anova":
         # F of a one-way design, or of one effect in a factorial one
         groups = np.array(described).reshape(len(test.cells), -1, 3)

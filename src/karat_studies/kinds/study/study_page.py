@@ -299,9 +299,7 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
                 )
             )
 
-    order = {}
-    for at, name in enumerate(dict.fromkeys(row.name for row in rows)):
-        order[name] = at
+    order = [*dict.fromkeys(row.name for row in rows)]
     heads = (
         "arm",
         "condition",
@@ -316,7 +314,7 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
     return Table(
         caption="Participants by arm",
         columns=columns(*heads, text=("condition",)),
-        rows=tuple(sorted(rows, key=lambda row: order[row.name])),
+        rows=tuple(sorted(rows, key=lambda row: order.index(row.name))),
         legend="Asked: at least one reply in a session that was scored. Answered: a reply to "
         "everything. Parsed: also with every needed field read. People: in the study. "
         "Read: of the answers that came.",

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from karat.stats._groups import Codes, Floats, check_level, columns, summed_by, whole, z_quantile
+from karat.stats._groups import Codes, Floats, check_level, columns, summed_by, z_quantile
 from karat.stats._ratings import (
     POINT,
     ROUNDING,
@@ -127,15 +127,8 @@ def kappa_of_table(
     `categories`: those of the rows and columns; 0, 1, … without them.
     """
     check_level(level)
-    counts = np.asarray(table, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not len(counts):
-        raise ValueError(f"table: must be square, got shape {counts.shape}")
-    if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
-        raise ValueError("table: must hold counts")
-    if categories is not None:
-        steps = categories
-    else:
-        steps = range(len(counts))
+    counts = _square(table)
+    steps = range(len(counts)) if categories is None else categories
     if len(steps) != len(counts):
         raise ValueError(
             f"categories: expected one per row of the table ({len(counts)}), got {len(steps)}"
@@ -353,12 +346,19 @@ def raters_of_table(table: npt.ArrayLike) -> tuple[list[int], list[int]]:
     >>> raters_of_table([[2, 1], [0, 1]])
     ([0, 0, 0, 1], [0, 0, 1, 1])
     """
+    counts = _square(table)
+    times = counts.reshape(-1).astype(np.int64)
+    rows, columns = (np.repeat(place.reshape(-1), times) for place in np.indices(counts.shape))
+    return rows.tolist(), columns.tolist()
+
+
+def _square(table: npt.ArrayLike) -> Floats:
     counts = np.asarray(table, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not len(counts):
         raise ValueError(f"table: must be square, got shape {counts.shape}")
-    times = [whole("table", float(count)) for count in counts.reshape(-1)]
-    rows, columns = (np.repeat(place.reshape(-1), times) for place in np.indices(counts.shape))
-    return rows.tolist(), columns.tolist()
+    if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
+        raise ValueError("table: must hold counts")
+    return counts
 
 
 def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and its differences

@@ -80,11 +80,7 @@ def paired_difference(
         warning = f"answers missing under a: {missing_a}, under b: {missing_b}"
 
     d = means_b - means_a
-    if pairs.sources is None:
-        kept = None
-    else:
-        kept = pairs.sources[both]
-
+    kept = None if pairs.sources is None else pairs.sources[both]
     interval = clustered_mean(d, kept, level=level)
     units = "differences" if interval.n == interval.observations else "mean differences of clusters"
     statistic, p, reason = t_test(
@@ -94,11 +90,7 @@ def paired_difference(
         units=units,
     )
     sd = sample_sd(d)
-    if sd > 0:
-        d_z = interval.value / sd
-    else:
-        d_z = math.nan
-
+    d_z = interval.value / sd if sd > 0 else math.nan
     return PairedDifference(
         value=interval.value,
         se=interval.se,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from karat.stats._groups import t_quantile, unbiased
+from karat.stats._groups import t_quantile
 
 NAN = float("nan")
 
@@ -84,11 +84,6 @@ class PairedDifference:
     design_effect: float = NAN  # variance, relative to that of independent questions
     warnings: tuple[str, ...] = ()
     reason: str | None = None
-
-    @property
-    def g_z(self) -> float:
-        """d_z corrected for small-sample bias."""
-        return self.d_z * unbiased(self.df)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -269,7 +269,7 @@ def _check_columns(
         if test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
             checked.fault(
                 (*place, key),
-                f"'{column}' is text; in `derive` make it a number, or true or false",
+                f"'{column}' is text; make it true or false, or a number, in `derive`",
             )
             good = False
 

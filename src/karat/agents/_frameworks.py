@@ -204,7 +204,11 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
             calls.called(get(call, "id"), get(function, "name"), arguments)
 
     replies = [message for role, message in turn if role == MODEL]
-    last = replies[-1] if replies else None
+    if replies:
+        last = replies[-1]
+    else:
+        last = None
+
     about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
     usage = []
     for message in replies:

@@ -98,7 +98,11 @@ def _from_completion(result: object, choices: Sequence[object]) -> Reply:
     if asks(message):
         raise unfinished()
     stopped = name_in(choices[0], "finish_reason")
-    said = get(choices[0], "text") if message is None else get(message, "content")
+    if message is None:
+        said = get(choices[0], "text")
+    else:
+        said = get(message, "content")
+
     text, thought = without_thoughts(joined_blocks(said), cut=was_cut(stopped))
     if not text:
         raise empty_answer("refusal" if get(message, "refusal") else stopped)

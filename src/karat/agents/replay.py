@@ -231,7 +231,11 @@ class Replay:
 
         def never_made(trial: Trial) -> bool:
             sample = trial.sample.id
-            name = trial.condition.name if trial.condition.name in of_conditions else None
+            if trial.condition.name in of_conditions:
+                name = trial.condition.name
+            else:
+                name = None
+
             made = min(of_conditions[name], of_samples[sample])
             lost = keys.rows[sample, name] <= trial.repetition < made
             return (

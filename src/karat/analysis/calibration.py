@@ -413,7 +413,11 @@ def _corrected(
         of_these = found(people, "answers", scores)
         now, drawing = ((one.high - one.low) / 2 for one in (estimate, of_these))
         if drawing > 0:
-            floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if target == "questions" else 0.0
+            if target == "questions":
+                floor = math.sqrt(max(now**2 - drawing**2, 0.0))
+            else:
+                floor = 0.0
+
             needed = labels_needed(
                 half_width,
                 labelled=labelled,
@@ -483,7 +487,11 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         exact = known(table.exact)
         confusion = table.confusion
 
-    people_alpha = alpha(by_person) if shared else None
+    if shared:
+        people_alpha = alpha(by_person)
+    else:
+        people_alpha = None
+
     return MetricAgreement(
         metric=info.key,
         labelled=len(both),

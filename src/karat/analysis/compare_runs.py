@@ -297,7 +297,11 @@ def _contests(
             like = bool(
                 np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0)
             )
-            weights = first if like else np.ones(first.size)
+            if like:
+                weights = first
+            else:
+                weights = np.ones(first.size)
+
             ours, theirs = (
                 structs.replace(side.with_weights(weights), metric=metric) for side in sides
             )
@@ -342,12 +346,20 @@ def _pairing(effect: Difference, found: Compared) -> Pairing:
     b = found.b
     both = a.there & b.there
     change = np.where(both, b.means - a.means, 0.0)
-    gain = -change if a.metric.direction == "lower" else change
+    if a.metric.direction == "lower":
+        gain = -change
+    else:
+        gain = change
+
     mean_a, mean_b = (side.only(both).plain_mean if both.any() else None for side in (a, b))
 
     # The questions that moved most: first those in the direction of the mean, then those
     # against it
-    forward = gain if gain.sum() >= 0 else -gain
+    if gain.sum() >= 0:
+        forward = gain
+    else:
+        forward = -gain
+
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
     along = [row for row in order if forward[row] > NOISE]
     against = [row for row in order if forward[row] < -NOISE]
@@ -404,7 +416,11 @@ def _warnings(
 ) -> list[str]:
     changed, drawn_otherwise = unlike
     unit = _unit(a)
-    caveats = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
+    if REHEARSED in (*a.warnings, *b.warnings):
+        caveats = [REHEARSED]
+    else:
+        caveats = []
+
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         caveats.append(f"{text} the same id but another content in the two runs: left out")

@@ -104,7 +104,11 @@ class _Texts:
             )
 
         answered = bool(self._index.answered[cell])
-        answer = _answer(self._line(self._index.answers[cell])) if answered else None
+        if answered:
+            answer = _answer(self._line(self._index.answers[cell]))
+        else:
+            answer = None
+
         # older versions recorded the time it took to read the file
         if answer is not None and self._index.recorded:
             seconds = recorded_seconds([reply.milliseconds for reply in answer.replies])
@@ -117,7 +121,11 @@ class _Texts:
         else:
             scores = ()
 
-        failure = _failure(self._line(self._failed[cell])) if cell in self._failed else None
+        if cell in self._failed:
+            failure = _failure(self._line(self._failed[cell]))
+        else:
+            failure = None
+
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None
         partial = self._open.get(cell)

@@ -170,8 +170,16 @@ def estimated(
     value, low, high = (
         0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
     )
-    bottom = -math.inf if least is None else least
-    top = math.inf if most is None else most
+    if least is None:
+        bottom = -math.inf
+    else:
+        bottom = least
+
+    if most is None:
+        top = math.inf
+    else:
+        top = most
+
     inside: list[float | None] = []
     for end in (value, low, high):
         if end is None:

@@ -260,7 +260,11 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
     """A value known without error: no interval."""
     if threshold.bound == "max_drop":
         raise BadOption("--max-drop", f"{metric} has no drop: set a --max")
-    account = summary.total if condition is None else summary.accounts[condition]
+    if condition is None:
+        account = summary.total
+    else:
+        account = summary.accounts[condition]
+
     total = TOTALS[metric]
     value, unknown, reason = total.read(account)
     verdict: Verdict = "undecided"

@@ -159,8 +159,16 @@ class Units(Struct, frozen=True, kw_only=True):
         else:
             places = index.astype(np.int64)
 
-        clusters = None if self.clusters is None else self.clusters[places]
-        sums = None if self.sums is None else self.sums.only(places)
+        if self.clusters is None:
+            clusters = None
+        else:
+            clusters = self.clusters[places]
+
+        if self.sums is None:
+            sums = None
+        else:
+            sums = self.sums.only(places)
+
         return structs.replace(
             self,
             keys=[self.keys[place] for place in places.tolist()] if self.keys else (),
@@ -275,7 +283,11 @@ def _tested(a: Units, b: Units, *, level: float) -> PairedDifference:
     d, noise = _subtracted(a.means, b.means)
     if not d.size:
         return paired_difference(d, d, level=level)
-    kept = None if clusters is None else clusters[a.there & b.there]
+    if clusters is None:
+        kept = None
+    else:
+        kept = clusters[a.there & b.there]
+
     test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
     if test.value and abs(test.value) <= noise:
         test = replace(test, value=0.0, d_z=0.0)

@@ -78,12 +78,20 @@ def lowest(
         info = infos[low.metric]
         if low.gap is not None:
             apart = formats.between(low.gap, None, None, percent=info.percent, plain=True)[0]
-            unit = " points" if info.percent else ""
+            if info.percent:
+                unit = " points"
+            else:
+                unit = ""
+
             gap = f", {apart}{unit} apart between conditions"
         else:
             gap = ""
 
-        mark = " (offline)" if info.offline else ""
+        if info.offline:
+            mark = " (offline)"
+        else:
+            mark = ""
+
         if texts is not None:
             golden = texts.golden.get(low.sample, ())
         else:

@@ -130,7 +130,11 @@ def of_users(where: str, paths: Sequence[str] = ()) -> str:
     """The sentence about users' turns that have no replies. `paths`: of their texts in a row."""
     at_once = ""
     if paths:
-        listed = f"[{', '.join(paths)}]" if len(paths) > 1 else paths[0]
+        if len(paths) > 1:
+            listed = f"[{', '.join(paths)}]"
+        else:
+            listed = paths[0]
+
         at_once = (
             f"; `roles: {{question: {listed}}}` asks those of a row at once, in one message (see "
             "`karat check FILE`)"

@@ -415,7 +415,11 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
     labels = set()
     for values in cells.values():
         for value in values.values():
-            parts = value if isinstance(value, list) else [value]
+            if isinstance(value, list):
+                parts = value
+            else:
+                parts = [value]
+
             labels |= {part for part in parts if isinstance(part, str)}
 
     named = [path for path in likely if path in labels]

@@ -131,7 +131,11 @@ def cache_folder() -> Path | None:
     under `sudo`.
     """
     given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    if os.path.isabs(given):
+        base = Path(given)
+    else:
+        base = Path.home() / ".cache"
+
     if not base.is_absolute():
         return None
     nearest = next(folder for folder in (base, *base.parents) if folder.exists())

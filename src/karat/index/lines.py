@@ -139,7 +139,11 @@ class LineReader:
         Raises BadRun if it is not the line that was read before.
         """
         start = at - self._start
-        end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
+        if 0 <= start < len(self._block):
+            end = self._block.find(b"\n", start)
+        else:
+            end = -1
+
         size = _BLOCK
         while end < 0:
             self._file.seek(at)

@@ -334,7 +334,11 @@ class RunIndex:
         else:
             self.plan = plan
 
-        known = scorers if scorers is not None else run.scorers()
+        if scorers is not None:
+            known = scorers
+        else:
+            known = run.scorers()
+
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
         # per row: in the dataset, in samples.jsonl
@@ -476,7 +480,11 @@ class RunIndex:
             repetition = place % self.repetitions
             unused = repetition > 0 and not any(own)
             if (whole and unused) or place // self.repetitions in spared:
-                known = own if unused else of_any.get(repetition, own)
+                if unused:
+                    known = own
+                else:
+                    known = of_any.get(repetition, own)
+
                 cells[place::step] = bytearray(not flag for flag in known)
 
         return cells if any(cells) else None
@@ -753,7 +761,11 @@ class RunIndex:
         row = _score(line)
         if self._unnamed:
             self._name_attempts(row.trial, row.scorer)
-        cell = self._cells.get(row.trial, -1) if self._cells is not None else -1
+        if self._cells is not None:
+            cell = self._cells.get(row.trial, -1)
+        else:
+            cell = -1
+
         # a rule costs nothing
         if not row.offline or row.dollars is not None or row.usage is not None:
             tally = self.tally(cell)

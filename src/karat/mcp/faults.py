@@ -164,7 +164,11 @@ def _from_process(
         reason = words.partition(CANNOT_START)[2].partition("\n")[0]
         return "mcp_server_start", f"cannot be started: {reason}", False
 
-    ended = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
+    if code >= 0:
+        ended = f"ended with exit code {code}"
+    else:
+        ended = f"was killed by signal {-code}"
+
     if ready:
         return "mcp_server_down", f"{ended} while in use{_not_mcp(evidence)}", True
     return (

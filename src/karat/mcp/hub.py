@@ -273,7 +273,11 @@ def introduction(about: dict[str, object], parameters: dict[str, object]) -> dic
     """
     asked = parameters.get("protocolVersion")
     known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key)}
-    version = asked if asked in _VERSIONS else _VERSIONS[-1]
+    if asked in _VERSIONS:
+        version = asked
+    else:
+        version = _VERSIONS[-1]
+
     has = about.get("capabilities")
     if not isinstance(has, dict):
         has = {}

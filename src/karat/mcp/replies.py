@@ -184,7 +184,11 @@ def _in_short(validation: str) -> str:
             faults.append(f"{where}: {text[:1].lower()}{text[1:]}".removeprefix(": "))
 
     no_json = _NO_JSON.search(validation)
-    otherwise = no_json[0] if no_json else _INPUT.sub("", validation)
+    if no_json:
+        otherwise = no_json[0]
+    else:
+        otherwise = _INPUT.sub("", validation)
+
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
 
 

@@ -175,7 +175,11 @@ def error_in(body: object) -> Mapping[str, Any] | None:
         return None
     for key in ("error", "errors", "detail", "base_resp"):
         given = body.get(key)
-        inner = next(iter(given), None) if isinstance(given, list) else given
+        if isinstance(given, list):
+            inner = next(iter(given), None)
+        else:
+            inner = given
+
         if isinstance(inner, str) and inner.strip():
             return {**body, "message": inner}
         if isinstance(inner, Mapping) and inner:

@@ -111,7 +111,11 @@ def bca_bounds(
     ties = np.abs(means) <= _NOISE * scale
     below = (np.count_nonzero((means < 0) & ~ties) + 0.5 * np.count_nonzero(ties)) / replicates
     skew = float(np.sum(d * d * d)) / (6 * float(np.sum(d * d)) ** 1.5)
-    bias = z_quantile(below) if 0 < below < 1 else math.nan
+    if 0 < below < 1:
+        bias = z_quantile(below)
+    else:
+        bias = math.nan
+
     at = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         reach = bias + z_quantile(tail)

@@ -35,7 +35,11 @@ class Groups:
 
 def columns(name: str, values: Iterable[object]) -> Floats:
     """One-dimensional floats; None becomes NaN. Raises ValueError for anything else."""
-    listed = values if isinstance(values, (np.ndarray, list, tuple)) else list(values)
+    if isinstance(values, (np.ndarray, list, tuple)):
+        listed = values
+    else:
+        listed = list(values)
+
     try:
         array = np.asarray(listed, dtype=np.float64)
     except (TypeError, ValueError) as error:

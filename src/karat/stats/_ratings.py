@@ -212,7 +212,11 @@ def read_ratings(
 
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(rows[0])).T
     kept = np.asarray((codes >= 0).any(axis=1))
-    labels = None if clusters is None else list(clusters)
+    if clusters is None:
+        labels = None
+    else:
+        labels = list(clusters)
+
     if labels is not None and len(labels) != len(codes):
         raise ValueError(
             f"clusters: expected one per rated thing ({len(codes)}), got {len(labels)}"
@@ -306,7 +310,11 @@ def _drawn(
     """Percentiles over clusters drawn with replacement."""
     draws = check_replicates(REPLICATES, bare.level)
     n = ratings.n_clusters
-    places = np.arange(n) if ratings.clusters is None else ratings.clusters
+    if ratings.clusters is None:
+        places = np.arange(n)
+    else:
+        places = ratings.clusters
+
     values = np.array(
         [
             coefficient(ratings, row[places]).value

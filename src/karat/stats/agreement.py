@@ -128,7 +128,11 @@ def kappa_of_table(
     """
     check_level(level)
     counts = _square(table)
-    steps = range(len(counts)) if categories is None else categories
+    if categories is None:
+        steps = range(len(counts))
+    else:
+        steps = categories
+
     if len(steps) != len(counts):
         raise ValueError(
             f"categories: expected one per row of the table ({len(counts)}), got {len(steps)}"

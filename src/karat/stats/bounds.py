@@ -72,7 +72,11 @@ def one_sided_bounds(
     """
     check_level(level)
     groups = group(values, clusters)
-    origins = None if sources is None else group(groups.means, labels_of(groups, sources))
+    if sources is None:
+        origins = None
+    else:
+        origins = group(groups.means, labels_of(groups, sources))
+
     means = groups.means
     n = len(groups.labels if origins is None else origins.labels)
     nothing = OneSided(value=math.nan, low=math.nan, high=math.nan, level=level, n=n, method="t")
@@ -88,7 +92,11 @@ def one_sided_bounds(
     known = structs.replace(nothing, value=over.value)
     if scale is not None:
         if means.min() < scale[0] or means.max() > scale[1]:
-            outside = means.min() if means.min() < scale[0] else means.max()
+            if means.min() < scale[0]:
+                outside = means.min()
+            else:
+                outside = means.max()
+
             raise ValueError(f"scale: {outside:g} is outside {scale[0]:g} to {scale[1]:g}")
 
         bounded = _on_scale(
@@ -169,7 +177,11 @@ def _on_scale(
     if once and scale == (0.0, 1.0):
         flags = bool(np.isin(means, (0.0, 1.0)).all())
     if flags and not (origins is not None and _crowded(origins.means)):
-        size = float(n) if origins is None else effective_n(over, level)
+        if origins is None:
+            size = float(n)
+        else:
+            size = effective_n(over, level)
+
         # two-sided: each end at `level`
         low, high = clopper_pearson_bounds(over.value, size, 2 * level - 1)
         return structs.replace(known, low=low, high=high, method="Clopper-Pearson")

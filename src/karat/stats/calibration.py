@@ -182,7 +182,11 @@ class _Draw(Struct, frozen=True):
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     """Raises ValueError if the share that people scored differs between scores beyond chance."""
     scores, codes = np.unique(judged, return_inverse=True)
-    share = float(labelled.mean()) if labelled.size else 0.0
+    if labelled.size:
+        share = float(labelled.mean())
+    else:
+        share = 0.0
+
     if not 1 < scores.size <= FEW_SCORES or not 0 < share < 1:
         return
     counts = np.bincount(codes)

@@ -80,7 +80,11 @@ def paired_difference(
         warning = f"answers missing under a: {missing_a}, under b: {missing_b}"
 
     d = means_b - means_a
-    kept = None if pairs.sources is None else pairs.sources[both]
+    if pairs.sources is None:
+        kept = None
+    else:
+        kept = pairs.sources[both]
+
     interval = clustered_mean(d, kept, level=level)
     units = "differences" if interval.n == interval.observations else "mean differences of clusters"
     statistic, p, reason = t_test(
@@ -90,7 +94,11 @@ def paired_difference(
         units=units,
     )
     sd = sample_sd(d)
-    d_z = interval.value / sd if sd > 0 else math.nan
+    if sd > 0:
+        d_z = interval.value / sd
+    else:
+        d_z = math.nan
+
     return PairedDifference(
         value=interval.value,
         se=interval.se,

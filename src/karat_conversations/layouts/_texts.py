@@ -268,7 +268,11 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
     for match, said in marks:
         if said.lower() in sides:
             heading = _HEADING.search(text, begins, match.start())
-            end = match.start() if heading is None else heading.start()
+            if heading is None:
+                end = match.start()
+            else:
+                end = heading.start()
+
             message = {"role": name, "content": text[begins:end].strip()}
             found.append(as_side(message, role))
             begins = match.end()

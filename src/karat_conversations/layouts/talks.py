@@ -369,7 +369,11 @@ def _in_cells(
             if isinstance(filled[0], str) and said_in_log(filled[0]):
                 note += " of a log, of which only the lines are read in which somebody speaks"
             if len(chats) > rows.count:
-                borders = "lines with their names" if parts else "empty lines or headings"
+                if parts:
+                    borders = "lines with their names"
+                else:
+                    borders = "empty lines or headings"
+
                 note += f", parted by {borders}"
             if beside:
                 note += f"; {plural(beside, 'message')} of other branches not read"

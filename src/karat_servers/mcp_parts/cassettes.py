@@ -573,7 +573,11 @@ class Replayed:
             else:
                 shown = f"{request[:299]}…"
 
-            times = f", requested {n + 1} times" if n else ""
+            if n:
+                times = f", requested {n + 1} times"
+            else:
+                times = ""
+
             reason = (
                 f"the recording {lack} {shown}{times} (session {self._attempt.name}, "
                 f"{self._reader.path.name})"

@@ -252,7 +252,11 @@ class Tokens(TokenStorage):
 
         `reason`: in its own words.
         """
-        said = f": {printable(reason)[:_SHOWN]}" if reason else ""
+        if reason:
+            said = f": {printable(reason)[:_SHOWN]}"
+        else:
+            said = ""
+
         return self._denied(f"answered with HTTP 401 or 403 to each new token{said}")
 
     def _made(self) -> OAuthClientProvider:
@@ -312,7 +316,11 @@ class Tokens(TokenStorage):
     async def set_tokens(self, tokens: OAuthToken) -> None:
         context = self._provider.context
         lasts = tokens.expires_in
-        expires_at = None if lasts is None else time.time() + lasts
+        if lasts is None:
+            expires_at = None
+        else:
+            expires_at = time.time() + lasts
+
         self._saved = SavedLogin(
             access_token=tokens.access_token,
             refresh_token=tokens.refresh_token,

@@ -213,7 +213,11 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
     """One study under one condition."""
     info = part.info(study.study)
     score = study.score
-    floor = None if part.floor is None else part.floor.study(study.study)
+    if part.floor is None:
+        floor = None
+    else:
+        floor = part.floor.study(study.study)
+
     return {
         "study_id": study.study,
         "title": info.title if info is not None else None,

@@ -106,7 +106,11 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     half = 0.5 * z * z
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + half)
-    y_high = np.full_like(half, GONE) if wrong else _highest(GONE / half, g, GONE)
+    if wrong:
+        y_high = np.full_like(half, GONE)
+    else:
+        y_high = _highest(GONE / half, g, GONE)
+
     step = (np.log(rate * y_high) + 0.05 - LOW) / (NODES - 1)
     s = LOW + step * np.arange(NODES)[:, None]
     steep = np.exp(-s)

@@ -111,13 +111,21 @@ def prediction_interval(
     reach = float(special.ndtri((1 + check_level(level)) / 2)) * math.hypot(
         se_original, se_replication
     )
-    centre = math.atanh(original) if correlation else original
+    if correlation:
+        centre = math.atanh(original)
+    else:
+        centre = original
+
     low = centre - reach
     high = centre + reach
     if correlation:
         low = math.tanh(low)
         high = math.tanh(high)
-    inside = None if math.isnan(replication) else low <= replication <= high
+    if math.isnan(replication):
+        inside = None
+    else:
+        inside = low <= replication <= high
+
     return PredictionInterval(
         low=low,
         high=high,

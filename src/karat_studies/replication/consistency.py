@@ -109,7 +109,11 @@ def weighted_ccc(x: Numbers, y: Numbers, w: Numbers = None) -> Concordance:
 def _pairs(x: Numbers, y: Numbers, w: Numbers) -> tuple[Floats, Floats, Floats, int]:
     xs = floats("x", x)
     ys = floats("y", y)
-    ws = np.ones_like(xs) if w is None else floats("w", w)
+    if w is None:
+        ws = np.ones_like(xs)
+    else:
+        ws = floats("w", w)
+
     if xs.ndim != 1 or ys.shape != xs.shape or ws.shape != xs.shape:
         raise ValueError(
             f"x, y, w: must be lists of one length, got shapes {xs.shape}, {ys.shape}, {ws.shape}"

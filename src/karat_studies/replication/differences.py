@@ -292,7 +292,11 @@ def _beside(
     reference_se = float(means.std(ddof=1)) / math.sqrt(count)
     se = math.hypot(agent_se, reference_se)
     # without a spread, practically normal
-    df = (count - 1) * (se / reference_se) ** 4 if reference_se > 1e-6 * se else 1e12
+    if reference_se > 1e-6 * se:
+        df = (count - 1) * (se / reference_se) ** 4
+    else:
+        df = 1e12
+
     df = min(df, 1e12)
     reach = float(special.stdtrit(df, (1 + own[0].level) / 2)) * se
     return Difference(

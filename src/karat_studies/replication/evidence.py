@@ -153,7 +153,11 @@ def log_bf10_of(
 
     if kind == "contingency":
         return counts.log_bf10_contingency(statistic, sampling=method)
-    sizes = _group_size(side) if method == "jzs" else None
+    if method == "jzs":
+        sizes = _group_size(side)
+    else:
+        sizes = None
+
     return bayes.log_bf10_anova(statistic, side.df1, side.df2, n_per_group=sizes, method=method)
 
 
@@ -204,7 +208,11 @@ def measure(
     low, high = interval_of_effect(kind, side, effect, se, level=level)
     if math.isnan(d):
         reasons.append("no effect on the scale of d: not in ECS")
-    mass_above = 1 - side.p0 if kind in SHARE_KINDS else 0.5
+    if kind in SHARE_KINDS:
+        mass_above = 1 - side.p0
+    else:
+        mass_above = 0.5
+
     directed = kind != "anova" or (side.df1 == 1 and side.sign)
     if not math.isfinite(effect):
         sign = float(np.sign(d))
@@ -218,7 +226,10 @@ def measure(
     if kind == "contingency":
         n_eff = NAN if side.table is None else float(np.sum(side.table))
     elif kind == "anova":
-        n_eff = float(sum(side.sizes)) if side.sizes else side.df1 + side.df2 + 1
+        if side.sizes:
+            n_eff = float(sum(side.sizes))
+        else:
+            n_eff = side.df1 + side.df2 + 1
     elif kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
         n_eff = side.n1 + side.n2
 
@@ -250,7 +261,11 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
         )
         return above, below
 
-    middle = side.n1 * side.n2 / 2 if kind == "mannwhitney" else 0.0
+    if kind == "mannwhitney":
+        middle = side.n1 * side.n2 / 2
+    else:
+        middle = 0.0
+
     upward = side.statistic > middle
     wrong = "less" if upward else "greater"
     minor = float(log_bf10_of(kind, side, side.statistic, method=method, alternative=wrong))

@@ -191,7 +191,11 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     behind = plain[match.end() :]
     following = (one for one in _STATISTIC.finditer(behind) if one["inside"] is not None)
     after = next(following, None)
-    words = behind if after is None else behind[: after.start()]
+    if after is None:
+        words = behind
+    else:
+        words = behind[: after.start()]
+
     if not _P.search(words) and not _NOT.search(words):
         before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
         # a p there would belong to that statistic

@@ -70,7 +70,11 @@ def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
     """
     if not values.size:
         return values
-    scale = float(np.abs(values).max()) if largest is None else largest
+    if largest is None:
+        scale = float(np.abs(values).max())
+    else:
+        scale = largest
+
     order = np.argsort(np.abs(values), kind="stable")
     sizes = np.abs(values)[order]
     first = np.diff(sizes, prepend=-np.inf) > NO_SPREAD * scale
@@ -93,8 +97,16 @@ def multiplicities(
     test, if that exceeds the number of units.
     """
     order = np.argsort(strata, kind="stable")
-    sizes = np.bincount(strata) if strata.size else np.zeros(0, dtype=np.intp)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if sizes.size else sizes
+    if strata.size:
+        sizes = np.bincount(strata)
+    else:
+        sizes = np.zeros(0, dtype=np.intp)
+
+    if sizes.size:
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    else:
+        starts = sizes
+
     block = max(1, CELLS // max(strata.size, width, 1))
     for first in range(0, replicates, block):
         rows = min(block, replicates - first)
@@ -341,7 +353,11 @@ def _spread(
     """N, mean and sum of squares about the mean, over the rows `inside`."""
     values = rows.values[inside]
     units = rows.units[inside]
-    centre = float(values.mean()) if values.size else 0.0
+    if values.size:
+        centre = float(values.mean())
+    else:
+        centre = 0.0
+
     away = values - centre
     n, total, raw = _sums(weights, units, np.ones_like(away), away, away * away)
     if not values.size or np.ptp(values) <= NO_SPREAD * rows.scale:

@@ -194,7 +194,11 @@ def score_test(
     raw = float(pas(pi_human, pi_agent))
     apart = float(z_diff(human.d, human.d_se, agent.d, agent.d_se))
     directed = human.sign * agent.sign
-    same_direction = bool(directed > 0) if directed in {-1.0, 1.0} else None
+    if directed in {-1.0, 1.0}:
+        same_direction = bool(directed > 0)
+    else:
+        same_direction = None
+
     return TestScore(
         test=test,
         method=method,

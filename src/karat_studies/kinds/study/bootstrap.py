@@ -134,7 +134,11 @@ def study_draws(
 
     draws = []
     for plan, parts, own in zip(plans, results, apart, strict=True):
-        joined = np.concatenate(parts) if parts else np.empty((0, 2, len(plan.run.scores)))
+        if parts:
+            joined = np.concatenate(parts)
+        else:
+            joined = np.empty((0, 2, len(plan.run.scores)))
+
         draws.append(plan.draws(joined, rng=own))
 
     return draws
@@ -275,7 +279,11 @@ class _Plan:
         for at in range(len(self.run.scores)):
             # The units of the smallest arm of a test; 0: its statistic was drawn
             rows = self._rows.get(at)
-            used = self.places[self.places != NOBODY] if rows is None else rows.units
+            if rows is None:
+                used = self.places[self.places != NOBODY]
+            else:
+                used = rows.units
+
             if at in self.reasons:
                 kinds.append("statistic")
             else:

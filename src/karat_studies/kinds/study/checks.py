@@ -460,7 +460,11 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
     rounds = arm.rounds
     seen: set[str] = set()
     for at, task in enumerate(arm.shown):
-        here = (*place, "tasks", at) if arm.tasks is not None else place
+        if arm.tasks is not None:
+            here = (*place, "tasks", at)
+        else:
+            here = place
+
         fields = (rounds.fields if rounds is not None else None) or task.fields
         for twice in seen & set(task.fields):
             checked.fault(
@@ -472,7 +476,11 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
         if arm.tasks is not None:
             _check_relabelled(checked, task.relabel, fields, (*here, "relabel", "fields"))
         if rounds is None:
-            known = known_names(study, arm, task) if whole else None
+            if whole:
+                known = known_names(study, arm, task)
+            else:
+                known = None
+
             _check_material(checked, study, arm, task, (*here, "prompt"), known=known)
 
     _check_relabelled(checked, arm.relabel, arm.answered, (*place, "relabel", "fields"))
@@ -517,7 +525,11 @@ def _check_roles(
         checked.fault((*place, "relabel"), "does not change roles: leave it out")
     if len(roles) < 2:
         checked.fault(here, "a game has two roles or more")
-    size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
+    if study.participants.per_arm == "human":
+        size = arm.n
+    else:
+        size = study.participants.per_arm
+
     if size is None:
         checked.fault(
             place, "n is missing: how many people there were (participants.per_arm is 'human')"

@@ -43,7 +43,10 @@ def attribute_type(study: StudyFile, name: str) -> str:
     elif isinstance(attribute, Mapping):
         values = list(attribute)
     else:
-        values = attribute if isinstance(attribute, list) else [attribute]
+        if isinstance(attribute, list):
+            values = attribute
+        else:
+            values = [attribute]
 
     numeric = all(
         isinstance(one, (int, float)) and not isinstance(one, bool)

@@ -52,7 +52,11 @@ def held(study: StudyContents) -> list[str]:
         shown += "".join(
             f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items()
         )
-        participants = formats.count(arm.participants) if arm.participants else "not asked"
+        if arm.participants:
+            participants = formats.count(arm.participants)
+        else:
+            participants = "not asked"
+
         if arm.participants and arm.groups is not None:
             participants += f" in {formats.plural(arm.groups, 'group')}"
         rows.append(
@@ -237,7 +241,11 @@ def contents_of(
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
     tested = tested_copies(study, people) if copies else ()
     games = [arm.groups for arm in arms if arm.groups is not None]
-    groups = sum(games) if games else None
+    if games:
+        groups = sum(games)
+    else:
+        groups = None
+
     tests = []
     for (finding, test), score in zip(study.tests, people.tests, strict=True):
         against = ""

@@ -111,7 +111,11 @@ def answer_copy(study: StudyFile) -> list[Response]:
             if isinstance(given, dict) and set(role.fields) & set(given):
                 own.append(role.fields)
 
-        asked = own[0] if len(own) == 1 else arm.answered
+        if len(own) == 1:
+            asked = own[0]
+        else:
+            asked = arm.answered
+
         read = read_answers(text, asked)
         faults += [
             Fault(
@@ -289,7 +293,11 @@ def _permutation(n: int, r: float) -> Floats:
     """
     places = np.arange(n, dtype=np.float64)
     target = (1 - r) * n * (n * n - 1) / 6
-    order = places.copy() if r >= 0 else places[::-1].copy()
+    if r >= 0:
+        order = places.copy()
+    else:
+        order = places[::-1].copy()
+
     best = order.copy()
     nearest = math.inf
     dice = np.random.default_rng(n)  # any seed: the same copy each time
@@ -454,7 +462,11 @@ def _differs(people: float, copy: float, most: float) -> bool:
 def _ranked(score: TestScore) -> tuple[float, float]:
     """… and half a step between two such values, as d, if that is more."""
     side = score.test.human
-    pairs = side.n1 * side.n1 / 2 if math.isnan(side.n2) else side.n1 * side.n2
+    if math.isnan(side.n2):
+        pairs = side.n1 * side.n1 / 2
+    else:
+        pairs = side.n1 * side.n2
+
     most = max(_RANKED, 2 / pairs * (1 + score.human.d**2 / 4) ** 1.5)
     return most, most
 

@@ -313,7 +313,11 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
         field = fields[name]
-        end = marks[at + 1].start() if at + 1 < len(marks) else len(text)
+        if at + 1 < len(marks):
+            end = marks[at + 1].start()
+        else:
+            end = len(text)
+
         line = text[mark.end() : min(end, mark.end() + _BLOCK)]
         if mark["cell"] and _HEADER.match(line):
             continue
@@ -351,7 +355,11 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
 
         if _bare(line) == _bare(described(field)):
             continue  # the form, repeated
-        value = Value(kind=INVALID) if listed else _value_in(line, field, fields)
+        if listed:
+            value = Value(kind=INVALID)
+        else:
+            value = _value_in(line, field, fields)
+
         answers.setdefault(name, []).append(value)
 
     return answers

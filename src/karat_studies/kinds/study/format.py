@@ -375,7 +375,11 @@ class Test(_Part):
             return handler(values)
         groups = values.get("groups")
         human = values["human"]
-        listed = groups.get("levels") if isinstance(groups, Mapping) else None
+        if isinstance(groups, Mapping):
+            listed = groups.get("levels")
+        else:
+            listed = None
+
         if isinstance(listed, list):
             names = [level_name(level) for level in listed]
         else:

@@ -78,7 +78,11 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
             path = run.path / "studies" / copy.file
 
         try:
-            persons = [person] if person else []
+            if person:
+                persons = [person]
+            else:
+                persons = []
+
             study = read_kept_study(path, run.kept_file(copy), persons=persons)
         except BadDataset as bad:
             faults = "; ".join(str(fault) for fault in bad.faults[:3])

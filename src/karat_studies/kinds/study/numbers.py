@@ -275,7 +275,11 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
         "z": {"z": same, "t": same, "chi2": roots},
         "ratio": {"F": same},
     }
-    kind = "t" if test.kind in _AS_T else _OWN.get(test.statistic_kind, "t")
+    if test.kind in _AS_T:
+        kind = "t"
+    else:
+        kind = _OWN.get(test.statistic_kind, "t")
+
     return own[kind].get(printed)
 
 
@@ -324,7 +328,11 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
         # for these it is a count
-        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)
+        if test.kind in _SHARES:
+            nominal = math.nan
+        else:
+            nominal = described(test, numbers.arms)
+
         if math.isnan(nominal):
             value = " or ".join(_shown(span) for span in computed[:3])
         else:

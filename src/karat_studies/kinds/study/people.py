@@ -150,7 +150,11 @@ def missing_in(template: str, attributes: Collection[str]) -> list[str]:
 
 def known_to(template: str, attributes: Collection[str]) -> list[str]:
     """The names that `{{ … }}` in this prompt may use, for participants with these attributes."""
-    rest = [REST] if set(attributes) - _named(template) else []
+    if set(attributes) - _named(template):
+        rest = [REST]
+    else:
+        rest = []
+
     return [*(f"profile.{name}" for name in attributes), *rest]
 
 

@@ -96,7 +96,11 @@ def repeated_people(study: StudyFile, tests: Sequence[Test], shape: Shape) -> li
     arms = {person.id: person.arms[0] for person in drawn}
     tables = []
     for data, who in zip(every, arms, strict=False):
-        alone = {} if told else {"participant": [who] * len(next(iter(data.columns.values()), ()))}
+        if told:
+            alone = {}
+        else:
+            alone = {"participant": [who] * len(next(iter(data.columns.values()), ()))}
+
         tables.append({**alone, **data.columns})
     return [_repeated(test, tables, arms, told=told) for test in tests]
 
@@ -133,7 +137,11 @@ def _repeated(
                 ways = "`by: participant` (each person's mean, or share)"
                 if test.kind in CLUSTERED:
                     ways += " or `cluster: participant` (every row, with the error between persons)"
-                keep = "" if told else "keep the column `participant` in `derive` and "
+                if told:
+                    keep = ""
+                else:
+                    keep = "keep the column `participant` in `derive` and "
+
                 return (
                     f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows "
                     f"are not people: {keep}add {ways}, or give one row per person in `derive`"
@@ -174,13 +182,21 @@ def _answers_of(study: StudyFile, person: Person, dice: Random) -> Iterator[Resp
 def _person(study: StudyFile, case: Case) -> list[Response]:
     """The rows of one participant: of the first round, in a within design of every arm."""
     arm, gaps, pick = case
-    arms = list(study.arms) if study.design == "within" else [arm]
+    if study.design == "within":
+        arms = list(study.arms)
+    else:
+        arms = [arm]
+
     [person] = people(study, arms, seed=0, per_arm=1)
     rows = []
     for row in _answers_of(study, person, Random(0)):
         if row.round in (None, 1):
             fields = study.arms[row.arm].answered
-            unread = gaps if row.arm == arm else ()
+            if row.arm == arm:
+                unread = gaps
+            else:
+                unread = ()
+
             values = {name: _answer(fields[name], pick) for name in fields if name not in unread}
             rows.append(replace(row, values=values))
 
@@ -196,7 +212,11 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
     if field.type == "text":
         return "words"
     low, high = field.range or (None, None)
-    least = min(0.0, high or 0.0) if low is None else low
+    if low is None:
+        least = min(0.0, high or 0.0)
+    else:
+        least = low
+
     if not pick % 2:
         return least
     return least + 1 if high is None else high
@@ -217,7 +237,11 @@ def _counted(test: Test, case: Case, data: Mapping[Case, Selected]) -> str:
         return ""
 
     value = next((one for one, other in zip(seen, whole, strict=False) if one != other), seen[0])
-    counted_as = str(value).lower() if isinstance(value, bool) else shown(value)
+    if isinstance(value, bool):
+        counted_as = str(value).lower()
+    else:
+        counted_as = shown(value)
+
     lacking = ", ".join(f"'{name}'" for name in gaps)
     return (
         f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm "
@@ -227,7 +251,11 @@ def _counted(test: Test, case: Case, data: Mapping[Case, Selected]) -> str:
 
 def _seen(test: Test, columns: Columns) -> list[object]:
     """What the rows of the test's groups hold, the measure first."""
-    grouped = test.cells[0][0] if test.groups is not None else ()
+    if test.groups is not None:
+        grouped = test.cells[0][0]
+    else:
+        grouped = ()
+
     named = [test.measure, *(name for name in test.columns if name not in grouped)]
     groups = group_rows(test, columns) or [np.arange(len(columns[test.measure]))]
     return [columns[name][at] for name in named for group in groups for at in group.tolist()]

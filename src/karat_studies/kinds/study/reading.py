@@ -310,11 +310,19 @@ class _Reader(msgspec.Struct):
         quiet = _Reader(root=self.root, folder=self.folder)
         readable: list[tuple[Place, Test]] = []
         for at, finding in enumerate(_listed(values.get("findings"))):
-            tests = finding.get("tests") if isinstance(finding, Mapping) else None
+            if isinstance(finding, Mapping):
+                tests = finding.get("tests")
+            else:
+                tests = None
+
             for number, raw in enumerate(_listed(tests)):
                 place = ("findings", at, "tests", number)
                 before = len(quiet.faults)
-                test = quiet.part(Test, raw, place) if isinstance(raw, Mapping) else None
+                if isinstance(raw, Mapping):
+                    test = quiet.part(Test, raw, place)
+                else:
+                    test = None
+
                 if test is not None and len(quiet.faults) == before:
                     readable.append((place, test))
 
@@ -516,7 +524,11 @@ def _without_form(
             if wording is not None
             else ()
         )
-        hint = did_you_mean(wording, known) if wording is not None else ""
+        if wording is not None:
+            hint = did_you_mean(wording, known)
+        else:
+            hint = ""
+
         yield Fault(place=form, message=f"{lack} in any of the {len(files)} studies{hint}")
         return
 

@@ -37,7 +37,11 @@ def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
             f"{len(persons)} participants cannot be divided into groups of {roles}",
         )
 
-    count = len(persons) if rounds.size is None else -(-len(persons) // rounds.size)
+    if rounds.size is None:
+        count = len(persons)
+    else:
+        count = -(-len(persons) // rounds.size)
+
     size, larger = divmod(len(persons), count)
     groups, at = [], 0
     for number in range(count):
@@ -151,7 +155,11 @@ def payoffs_of(
     payoffs: dict[str, float | None] = {}
     for role, formula in formulas.items():
         filled = fill(formula, values, place=f"payoffs.{role}")
-        value = math.nan if "null" in filled else compute(filled)
+        if "null" in filled:
+            value = math.nan
+        else:
+            value = compute(filled)
+
         payoffs[role] = value if math.isfinite(value) else None
 
     return payoffs

@@ -66,7 +66,10 @@ def random_text(fields: Mapping[str, Mapping[str, object]], dice: random.Random)
         elif isinstance(value, str):
             text = value
         else:
-            text = str(int(value)) if _is_whole(fields[name]) else repr(value)
+            if _is_whole(fields[name]):
+                text = str(int(value))
+            else:
+                text = repr(value)
 
         lines.append(f"{name}: {text}")
 
@@ -85,7 +88,10 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
 
     low, high = field.get("range") or (None, None)
     if low is None:
-        low = 0.0 if high is None else high - _SPAN
+        if high is None:
+            low = 0.0
+        else:
+            low = high - _SPAN
 
     if high is None:
         high = low + _SPAN
@@ -205,7 +211,11 @@ def group_sample(
             fields.append(as_data(task.fields))
 
     people = [{"participant": member.id, "profile": member.profile} for member in members]
-    paid = {"payoffs": rounds.payoffs} if rounds.payoffs else {}
+    if rounds.payoffs:
+        paid = {"payoffs": rounds.payoffs}
+    else:
+        paid = {}
+
     stop = (
         stop_after_unread
         if stop_after_unread is not None and rounds.count > stop_after_unread
@@ -288,7 +298,11 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
 
         return roles
 
-    before = range(begin - members, begin) if detail["round"] > 1 else range(0)
+    if detail["round"] > 1:
+        before = range(begin - members, begin)
+    else:
+        before = range(0)
+
     last = answers(before)
     if before and "payoffs" in sample.detail:
         fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
@@ -324,7 +338,11 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) 
     alone = sample.id.removeprefix(f"{sample.detail['study']}/")
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
-        who = alone if member is None else sample.detail["members"][member]["participant"]
+        if member is None:
+            who = alone
+        else:
+            who = sample.detail["members"][member]["participant"]
+
         answers = None
         if at < len(values):
             answers = values[at]
@@ -452,7 +470,11 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
 
 def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
     """The profile of the participant, or of the member at a seat: attribute → value."""
-    who = sample.detail if seat is None else sample.detail["members"][seat]
+    if seat is None:
+        who = sample.detail
+    else:
+        who = sample.detail["members"][seat]
+
     profile: Mapping[str, Any] = who["profile"]
     return profile
 

@@ -62,7 +62,11 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     human = test.human
     levels = levels_of(test, arms)
     known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
-    statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
+    if uses_statistic(test, arms):
+        statistic = published(test, known)
+    else:
+        statistic = described(test, arms)
+
     if test.kind == "contingency":
         table = table_of(test, levels)
         if table is not None:
@@ -261,7 +265,11 @@ def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
 
 def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
     """The same, by compared group; empty if unknown."""
-    width = len(test.cells[0]) if test.cells else 1
+    if test.cells:
+        width = len(test.cells[0])
+    else:
+        width = 1
+
     return [cells[at : at + width] for at in range(0, len(cells), width)]
 
 

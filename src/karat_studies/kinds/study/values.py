@@ -121,7 +121,11 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
     labels = field.labels
     label = spelled(lead["label"], labels)
     also = _AND.match(rest)
-    other = _patterns(labels).leading.match(rest[also.end() :]) if also is not None else None
+    if also is not None:
+        other = _patterns(labels).leading.match(rest[also.end() :])
+    else:
+        other = None
+
     if other is not None and spelled(other["label"], labels) != label:
         return Value(kind=CONTRADICTORY)
     marked = bool(set(lead["shut"]) & set(")]:*`") or (lead["shut"] and lead["open"]))
@@ -159,7 +163,11 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     if _LEFT_OPEN.search(rest):
         return Value(kind=CONTRADICTORY)
     reason = _OPTION_REASON.search(rest)
-    plain = rest if reason is None else rest[: reason.start()]
+    if reason is None:
+        plain = rest
+    else:
+        plain = rest[: reason.start()]
+
     if any(spelled(match[1], labels) != label for match in patterns.beside.finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
@@ -412,7 +420,11 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
     # Whether the number has another unit than the hint asks for, e.g. kilometres instead of
     # metres.
     behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", unit + rest)
-    given = _MEASURE.fullmatch(behind_word[1]) if behind_word is not None else None
+    if behind_word is not None:
+        given = _MEASURE.fullmatch(behind_word[1])
+    else:
+        given = None
+
     asked = {
         match.lastgroup
         for word in re.findall(r"[a-z]+", hint)
@@ -423,7 +435,11 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
     if other_measure:
         return False
     if unit in {"%", "％", "percent", "per cent"}:
-        high = field.range[1] if field.range is not None else None
+        if field.range is not None:
+            high = field.range[1]
+        else:
+            high = None
+
         return high is None or high == 100 or "percent" in hint or "%" in hint
 
     if _CENTS.match(rest):

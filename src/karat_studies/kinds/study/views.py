@@ -291,7 +291,11 @@ class _Turns:
         """Why there is no reply; empty if there is one."""
         if self.reply(turn) is not None:
             return ""
-        why = self.rows[turn].labels.get("turn") if turn in self.rows else None
+        if turn in self.rows:
+            why = self.rows[turn].labels.get("turn")
+        else:
+            why = None
+
         if turn < len(self.trial.replies):
             stopped = self.trial.replies[turn].stop_reason == "not_asked"
             why = why or ("stopped" if stopped else "unrecorded")
@@ -328,7 +332,11 @@ class _Turns:
             value = values.get(name)
             if isinstance(value, str):
                 field = fields.get(name)
-                words = field.meanings.get(value, value) if field is not None else value
+                if field is not None:
+                    words = field.meanings.get(value, value)
+                else:
+                    words = value
+
                 if words != value:
                     meaning = _cut(words)
 
@@ -593,7 +601,11 @@ def reading_choices(
 
         choices += [_choice(None, kind, karat) for kind in KINDS]
         mine = (None, "") if own is None else _read_by(own, name)
-        before = "" if mine == (None, "") else _sent(*mine)
+        if mine == (None, ""):
+            before = ""
+        else:
+            before = _sent(*mine)
+
         typed = bool(before) and before not in {value for value, _ in choices}
         asked.append(
             {
@@ -821,7 +833,11 @@ def profile_text(profile: Object) -> str:
     """
     parts = []
     for name, value in list(profile.items())[:50]:
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if isinstance(value, str):
+            text = value
+        else:
+            text = msgspec.json.encode(value).decode()
+
         parts.append(f"{name.replace('_', ' ')} {text[:_LONG]}")
 
     return formats.excerpt(", ".join(parts), _LONG)

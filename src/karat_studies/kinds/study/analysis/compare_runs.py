@@ -466,5 +466,9 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
 
 def _people(side: Measured) -> set[tuple[str, str, str]]:
     """Who took part: name, arm and profile."""
-    rows = side.runs[0].responses if side.runs else ()
+    if side.runs:
+        rows = side.runs[0].responses
+    else:
+        rows = ()
+
     return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}

@@ -199,7 +199,11 @@ class Answers(msgspec.Struct):
         """Turns of the participants of all studies in the run folder, in one repetition of one
         condition.
         """
-        after = [*self.first[1:], self.turns] if self.first else []
+        if self.first:
+            after = [*self.first[1:], self.turns]
+        else:
+            after = []
+
         return sum(
             end - start
             for start, end, at in zip(self.first, after, self.study, strict=True)
@@ -213,7 +217,11 @@ class Answers(msgspec.Struct):
     def places(self, row: int, condition: int, repetition: int) -> range:
         """The indices of a sample's turns in `slots`."""
         start = (condition * self.repetitions + repetition) * self.turns
-        after = self.first[row + 1] if row + 1 < len(self.first) else self.turns
+        if row + 1 < len(self.first):
+            after = self.first[row + 1]
+        else:
+            after = self.turns
+
         return range(start + self.first[row], start + after)
 
     def of(self, row: int, condition: int, repetition: int) -> Sequence[TurnAnswer | None]:
@@ -265,7 +273,11 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
             turn = known.get(key)
             if turn is None:
                 labels = _labels(row.labels)
-                why = labels.pop("turn", None) if row.values.get("parsed") is None else None
+                if row.values.get("parsed") is None:
+                    why = labels.pop("turn", None)
+                else:
+                    why = None
+
                 values = _values(row.detail.answers)
                 if any(
                     isinstance(value, float) and not abs(value) <= _LARGEST
@@ -381,7 +393,11 @@ class Counted(msgspec.Struct):
             if turn is None or turn.why not in {None, STOPPED}:
                 continue
             for name, field in asked.items():
-                kind = turn.kinds.get(name) if not turn.why else STOPPED
+                if not turn.why:
+                    kind = turn.kinds.get(name)
+                else:
+                    kind = STOPPED
+
                 if kind == MISSING and field.get("optional"):
                     continue
                 if kind is not None:

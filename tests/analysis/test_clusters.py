@@ -100,6 +100,7 @@ def test_fewer_than_five_clusters_give_an_interval_and_no_verdict(tmp_path: Path
     assert (pair.p_adjusted, pair.winner, pair.again) == (None, None, None)
     assert pair.verdict == "too few clusters for a verdict"
     assert "4 clusters: a verdict needs at least 5" in summary.headline
+    assert not any(text.startswith("few clusters") for text in summary.warnings)
     [check] = gate(summary, [Threshold(bound="min", name="score", value=-50.0)]).checks[:1]
     assert (check.verdict, check.reason) == ("undecided", "4 clusters: a verdict needs at least 5")
 

@@ -63,7 +63,7 @@ def test_a_lost_answer_never_makes_a_winner(tmp_path: Path, metric: Metric, cls:
     assert pair.winner is None
     assert pair.verdict == "b is ahead only among the answers it gave"
     assert pair.again is None
-    lost = f"{100 * pair.loss_b:.0f} % of its trials were lost, 0 % of a's"
+    lost = f"{100 * pair.loss_b:.0f} % of its trials have no score, 0 % of a's"
     assert f"b is ahead of a on {metric.name} only among the answers it gave: {lost}" in summary.headline
     assert any("--resume RUN --retry-failed" in text for text in summary.warnings)
     if metric is RIGHT:

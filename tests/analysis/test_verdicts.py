@@ -106,7 +106,7 @@ def test_a_verdict_needs_a_difference_below_five_percent_and_a_direction(directi
 
 
 AHEAD = {"verdict": "b is ahead only among the answers it gave", "loss_a": 0.0, "loss_b": 0.21}
-LOST = "b is ahead of a on quality only among the answers it gave: 21 % of its trials were lost, 0 % of a's"
+LOST = "b is ahead of a on quality only among the answers it gave: 21 % of its trials have no score, 0 % of a's"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ LOST = "b is ahead of a on quality only among the answers it gave: 21 % of its t
         ),
         (
             [difference(-0.5, verdict="a is ahead only among the answers it gave", loss_a=0.5, loss_b=0.1)],
-            "a is ahead of b on quality only among the answers it gave: 50 % of its trials were lost, 10 % of b's",
+            "a is ahead of b on quality only among the answers it gave: 50 % of its trials have no score, 10 % of b's",
         ),
     ],
 )  # fmt: skip

@@ -165,7 +165,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
                 f"  {by}, {tested}, {effect}: {difference.verdict}",
                 f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
             ]
-            if difference.least != difference.most:
+            if difference.n_pairs and difference.least != difference.most:
                 bounds = formats.between(None, difference.least, difference.most, percent=percent)[
                     1
                 ]

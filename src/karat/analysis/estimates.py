@@ -161,7 +161,9 @@ def estimated(
     Numbers below rounding are 0. One question has no interval: nothing shows how much questions
     vary.
     """
-    value, low, high = (known(number) for number in (interval.value, interval.low, interval.high))
+    value = known(interval.value)
+    low = known(interval.low)
+    high = known(interval.high)
     span = 0.0
     for end in (least, most, value, low, high):
         if end is not None and math.isfinite(end):

@@ -124,7 +124,8 @@ def few_clusters(differences: Iterable[Difference]) -> str:
     """What comparisons over few clusters pay; "" if there is none."""
     few = []
     for pair in differences:
-        if pair.clusters is not None and few_clusters_factor(pair.df) > 1:
+        tested = pair.clusters is not None and pair.p is not None
+        if tested and few_clusters_factor(pair.df) > 1:
             few.append(pair.clusters)
 
     if not few:
@@ -279,8 +280,8 @@ def main_finding(
 def ahead_sentence(pair: Difference) -> str:
     """A lead that the losses of the leader may explain.
 
-    "b is ahead of a on quality only among the answers it gave: 21 % of its trials were lost, 0 % of
-    a's".
+    "b is ahead of a on quality only among the answers it gave: 21 % of its trials have no score,
+    0 % of a's".
     """
     b_leads = pair.verdict == f"{pair.b} is ahead {ONLY_AHEAD}"
     if b_leads:
@@ -294,7 +295,9 @@ def ahead_sentence(pair: Difference) -> str:
         mine = pair.loss_a
         theirs = pair.loss_b
 
-    lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"
+    lost = (
+        f"{formats.chance(mine)} of its trials have no score, {formats.chance(theirs)} of {other}'s"
+    )
     return f"{leader} is ahead of {other} on {pair.metric} {ONLY_AHEAD}: {lost}"
 
 

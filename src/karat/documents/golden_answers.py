@@ -90,7 +90,7 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
     choices = shapes.get("choices", ())
     if len(choices) == 1 and not exact and are_marked_choices(file.columns[choices[0]].example):
         return [{"golden": choices}]
-    if not exact and not agents:
+    if "messages" in shapes and not exact and not agents:
         in_chats = _in_chats(file, weak, shapes)
         if in_chats:
             return in_chats

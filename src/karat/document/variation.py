@@ -72,11 +72,9 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
             if info.kind == "ordinal":
                 best = Share(result.top_share.value)
             cells: list[Cell] = []
+            written: type[Number] | type[Share] = Number
             if info.percent:
                 written = Share
-            else:
-                written = Number
-
             for part in _parts(result) if judged else _parts(result)[:2]:
                 bar = None
                 if part.value and widest:

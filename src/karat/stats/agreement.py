@@ -128,11 +128,9 @@ def kappa_of_table(
     """
     check_level(level)
     counts = _square(table)
-    if categories is None:
-        steps = range(len(counts))
-    else:
+    steps: Sequence[object] = range(len(counts))
+    if categories is not None:
         steps = categories
-
     if len(steps) != len(counts):
         raise ValueError(
             f"categories: expected one per row of the table ({len(counts)}), got {len(steps)}"

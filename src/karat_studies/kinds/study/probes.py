@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -251,11 +251,9 @@ def _counted(test: Test, case: Case, data: Mapping[Case, Selected]) -> str:
 
 def _seen(test: Test, columns: Columns) -> list[object]:
     """What the rows of the test's groups hold, the measure first."""
+    grouped: Iterable[str] = ()
     if test.groups is not None:
         grouped = test.cells[0][0]
-    else:
-        grouped = ()
-
     named = [test.measure, *(name for name in test.columns if name not in grouped)]
     groups = group_rows(test, columns) or [np.arange(len(columns[test.measure]))]
     return [columns[name][at] for name in named for group in groups for at in group.tolist()]

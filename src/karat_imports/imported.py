@@ -508,7 +508,10 @@ class _Writer:
             self._findings.note(text)
 
         notes = [*self._findings.notes]
+        left_out = 0
         for kind, text, count, _ in self._findings:
+            if kind != "changed":
+                left_out += count
             if count > 1:
                 notes.append(f"{kind}: {text} ({count} ×)")
             else:
@@ -566,6 +569,7 @@ class _Writer:
                 **({} if run.created else {"time": "not recorded; it is the time of the import"}),
                 **({"detail": detail} if run.detail else {}),
                 **({"notes": "; ".join(notes)} if notes else {}),
+                **({"left out": f"{left_out} parts of the file"} if left_out else {}),
                 **({"incomplete": "; ".join(self.missing)} if self.missing else {}),
             },
         )

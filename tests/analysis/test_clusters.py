@@ -15,14 +15,14 @@ from karat.analysis import compare, summarize
 from karat.analysis.gate import gate
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.model import Summary
-from karat.analysis.planning import pilot_of
+from karat.analysis.planning import Pilot, pilot_of, plan
 from karat.analysis.thresholds import Threshold
 from karat.analysis.units import units_of
 from karat.analysis.verdicts import few_clusters_factor
 from karat.cli.running_means import RunningMeans
 from karat.journal import RunFolder
 from karat.records import Metric, Score
-from karat.stats import paired_difference
+from karat.stats import paired_difference, power_ttest
 
 SCORE = Metric(name="score", low=-100, high=100)
 
@@ -130,6 +130,16 @@ def test_skewed_effects_of_few_clusters_give_a_winner_in_at_most_five_percent_of
     p = np.array(found)
     assert (p / 5 < 0.05).mean() > 0.08  # which is why
     assert (p < 0.05).mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / p.size)
+
+
+@pytest.mark.parametrize(
+    ("variance", "needed", "alpha"), [(0.25, 7, 0.01), (0.5, 10, 0.01), (0.6, 11, 0.05), (1.6, 15, 0.05)]
+)
+def test_plans_of_few_clusters_pay_as_verdicts_do(variance: float, needed: int, alpha: float) -> None:
+    pilot = Pilot(between=variance, questions=6, unit="cluster")
+    design = plan(pilot, delta=1.0).needed[0]
+    assert design.questions == needed
+    assert design.power == pytest.approx(power_ttest(1 / math.sqrt(variance), needed, alpha=alpha).value)
 
 
 def test_few_clusters_are_said(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from karat.analysis.model import (
 )
 from karat.analysis.stopping import REPEATED
 from karat.analysis.units import Units, by_cluster, shared, units_of
-from karat.analysis.verdicts import NO_VERDICT, ONLY_AHEAD
+from karat.analysis.verdicts import NO_VERDICT, ONLY_AHEAD, few_clusters_factor
 from karat.errors import BadOption
 from karat.stats import (
     minimum_detectable_effect,
@@ -353,14 +353,7 @@ def plan(
 
     needed = []
     for k in times if delta is not None else ():
-        n = questions_needed(
-            delta or 0.0,
-            pilot.between,
-            pilot.within,
-            k,
-            power=power,
-            alpha=alpha,
-        ).n
+        n = _needed(pilot, delta or 0.0, k, power, alpha)
         if n is not None:
             needed.append(_design(pilot, n, k, delta, power, alpha, largest))
 
@@ -391,6 +384,24 @@ def plan(
     )
 
 
+def _needed(pilot: Pilot, delta: float, k: int, power: float, alpha: float) -> int | None:
+    spread = (pilot.between, pilot.within, k)
+    n = questions_needed(delta, *spread, power=power, alpha=alpha).n
+    if n is None or _level(pilot, n, alpha) == alpha:
+        return n
+    few = questions_needed(delta, *spread, power=power, alpha=_level(pilot, n, alpha)).n
+    while _level(pilot, n, alpha) < alpha:
+        n += 1
+    return n if few is None else min(few, n)
+
+
+def _level(pilot: Pilot, n: int, alpha: float) -> float:
+    """The p-value that shows a difference over `n` clusters."""
+    if pilot.unit == "cluster":
+        return alpha / few_clusters_factor(n - 1)
+    return alpha
+
+
 def _design(
     pilot: Pilot,
     n: int,
@@ -400,6 +411,7 @@ def _design(
     alpha: float,
     largest: float,
 ) -> Design:
+    alpha = _level(pilot, n, alpha)
     detectable = minimum_detectable_effect(
         n,
         pilot.between,

@@ -396,7 +396,8 @@ def _gathered(units: Units, both: Flags, places: Ints, sizes: Ints) -> Units:
 def shared(sides: Sequence[Units]) -> list[Units]:
     """The units that all sides have, by id and content, in the order of the first.
 
-    A partial side has all that others have: what it lacks was lost, as within one import.
+    A partial side has all that others have, if it has any of it: what it lacks counts as lost, as
+    within one import.
     """
     places: list[dict[Key, int]] = []
     ids: list[set[str]] = []
@@ -404,10 +405,11 @@ def shared(sides: Sequence[Units]) -> list[Units]:
         places.append({key: row for row, key in enumerate(side.keys)})
         ids.append({name for name, _ in side.keys})
 
+    of_all = set(places[0]).intersection(*places)
     common = []
     for key in dict.fromkeys(key for place in places for key in place):
         if all(
-            key in place or (side.partial and side.sums is None and key[0] not in own)
+            key in place or (of_all and side.partial and side.sums is None and key[0] not in own)
             for side, place, own in zip(sides, places, ids, strict=True)
         ):
             common.append(key)

@@ -124,8 +124,7 @@ def few_clusters(differences: Iterable[Difference]) -> str:
     """What comparisons over few clusters pay; "" if there is none."""
     few = []
     for pair in differences:
-        tested = pair.clusters is not None and pair.p is not None
-        if tested and few_clusters_factor(pair.df) > 1:
+        if pair.clusters is not None and pair.p is not None and few_clusters_factor(pair.df) > 1:
             few.append(pair.clusters)
 
     if not few:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats, kinds, plugins, stats
-from karat.analysis.verdicts import ALPHA, least_p
+from karat.analysis.verdicts import ALPHA, few_clusters_factor, least_p
 from karat.cli.asking import AskedJudge, asked_judges
 from karat.clusters import SharedValues, codes_of
 from karat.config.advice import models_of
@@ -413,7 +413,10 @@ def can_show(
             f"{formats.plural(tests, 'comparison')}"
         )
 
-    effect = stats.minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=ALPHA / tests)
+    alpha = ALPHA / tests
+    if codes is not None:
+        alpha /= few_clusters_factor(questions - 1)
+    effect = stats.minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha)
     if tests > 1:
         among = f" (Holm, {formats.plural(tests, 'comparison')})"
     else:

@@ -468,7 +468,8 @@ class RunIndex:
         held = bytes(map(any, zip(self.answered, self.failed, strict=True)))
         step = len(self.conditions) * self.repetitions
         of_any: dict[int, bytes] = {}  # repetition → the samples that have it, of a table
-        if whole and self.sparse and NO_PLAN.keys() <= source.keys() and "notes" not in source:
+        left_out = "faults" in source or "left out" in source
+        if whole and self.sparse and NO_PLAN.keys() <= source.keys() and not left_out:
             for repetition in range(1, self.repetitions):
                 every = [held[at::step] for at in range(repetition, step, self.repetitions)]
                 of_any[repetition] = bytes(map(any, zip(*every, strict=True)))

@@ -333,3 +333,9 @@ def test_intervals_of_few_labels_hold_the_truth():
         found = stratified_mean(values[:150], strata[:150], questions[:150], target="answers")
         held["mean", "answers"] += found.low <= truth[:150].mean() <= found.high
     assert all(0.92 <= count / runs <= 0.985 for count in held.values()), held
+
+
+@pytest.mark.parametrize("judge", [[1.0, 2.0], [1.0, 2.0, 3.0, math.nan]])
+def test_a_judge_scores_every_answer(judge):
+    with pytest.raises(ValueError, match="expected 4 scores, one of every answer"):
+        stratified_mean([1.0, None, 2.0, None], [1, 1, 2, 2], judge=judge)

@@ -29,7 +29,7 @@ from karat.analysis.verdicts import (
 )
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
-from karat.journal import RunFolder
+from karat.journal import NO_PLAN, RunFolder
 from karat.records import JsonObject
 from karat.stats import adjust
 
@@ -464,10 +464,10 @@ def _warnings(
         else:
             on = f"{len(lost_on)} metrics"
 
-        caveats.append(
-            f"{right} against {left} on {on}: {lost} scored on one side only; the compared "
-            f"parts may differ"
-        )
+        so = "the compared parts may differ"
+        if any(NO_PLAN.keys() <= summary.provenance.source.keys() for summary in (a, b)):
+            so = "a row that a table lacks counts as lost: compare tables of the same questions"
+        caveats.append(f"{right} against {left} on {on}: {lost} scored on one side only; {so}")
 
     few = few_clusters([pairing.difference for pairing in pairings])
     if few:

@@ -206,7 +206,12 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
 
 
 def _scores(judge: Iterable[object] | None, values: Floats) -> Floats:
-    return np.zeros(values.size) if judge is None else columns("judge", judge)
+    if judge is None:
+        return np.zeros(values.size)
+    scores = columns("judge", judge)
+    if scores.size != values.size or np.isnan(scores).any():
+        raise ValueError(f"judge: expected {values.size} scores, one of every answer")
+    return scores
 
 
 def _expanded(

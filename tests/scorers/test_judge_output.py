@@ -63,6 +63,7 @@ def test_whatever_else_is_asked_for_again(value: object) -> None:
 
 
 TEXT = json.dumps(output())
+QUOTED = str(output(completeness={"reasoning": "a draft", "score": 1}))
 DRAFT = json.dumps(output(completeness={"reasoning": "a draft", "score": 1}))
 
 
@@ -84,11 +85,18 @@ DRAFT = json.dumps(output(completeness={"reasoning": "a draft", "score": 1}))
         pytest.param(json.dumps(output(completeness={"reasoning": 'says {"score": 1} }', "score": 4})), id="in it"),
         pytest.param(TEXT.replace("},", "}, // and\n/* so on */"), id="comments"),
         pytest.param(str(output()), id="Python's quotes"),
+        pytest.param(f"The answer says {QUOTED}. {TEXT}", id="Python's quotes before it"),
+        pytest.param(f"The format is {DRAFT[:-1]} // so\n}}. Mine: {TEXT}", id="a form with a comment before it"),
         pytest.param(str(output()).replace("why", "he said, it's \"so\" http://a:"), id="quotes in Python's quotes"),
     ],
 )  # fmt: skip
 def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
     assert judgement_of(read_object(text, RUBRIC), RUBRIC).scores["completeness"] == 4
+
+
+def test_escapes_within_pythons_quotes_keep_their_meaning() -> None:
+    text = r"""{'completeness': 'a\n\u00e9 \alpha it\'s, "so" it\', ok'}"""
+    assert read_object(text, RUBRIC) == {"completeness": 'a\né \\alpha it\'s, "so" it\', ok'}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +110,11 @@ def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
         ('{"completeness": NaN}', "no JSON object"),
         ('{"completeness": {"score": 1, "score": 5}}', "no JSON object"),
         (TEXT + json.dumps(output(completeness=1)), "several JSON objects"),
+        (TEXT + DRAFT.replace("}", ",}"), "several JSON objects"),
+        (str(output()) + QUOTED, "several JSON objects"),
         (f"A lone {{ brace. {TEXT}", "no JSON object"),
+        (TEXT.replace("4", "1/**/0"), "no JSON object"),
+        (TEXT.replace("4}", "3//5\n}"), "no JSON object"),
         (f'{{"factual_adherence": {{"reasoning": "it says {TEXT}", "score": 1}}}}', "no JSON object"),
         ("{" * 20_000, "no JSON object"),
         ("{" + "'a" * 20_000 + "}", "no JSON object"),

@@ -89,11 +89,14 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     if not text.lstrip().startswith(("{", "```")):
         text = spoken(text)
     names = {metric.name for metric in rubric.metrics}
-    candidates: list[JsonObject] = []
-    for value in _objects(text):
+    exact: list[JsonObject] = []
+    loose: list[JsonObject] = []  # used only where the judge wrote nothing better
+    for value, is_loose in _objects(text):
+        candidates = loose if is_loose else exact
         if names & set(value) and value not in candidates:
             candidates.append(value)
 
+    candidates = exact or loose
     if not candidates:
         raise Unusable(
             "there is no JSON object with the scores in the output; give that object and "
@@ -108,41 +111,49 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     return candidates[0]
 
 
-def _objects(text: str) -> Iterator[JsonObject]:
-    """Every outermost `{…}` that is JSON. Text inside braces that are not JSON is ignored, and so
-    is text after a brace that is never closed: it may be a quoted piece of the answer.
+def _objects(text: str) -> Iterator[tuple[JsonObject, bool]]:
+    """Every outermost `{…}` that is JSON, and whether that is so only without its comments and with
+    Python's quotes replaced. Text inside braces that are not JSON is ignored, and so is text after
+    a brace that is never closed: it may be a quoted piece of the answer.
     """
     end = 0
     while (start := text.find("{", end)) >= 0:
         end = _closing(text, start)
         if not end:
             break
-        # models write LaTeX and paths into their texts, commas after the last item, comments, and
-        # Python's quotes
         written = text[start:end]
-        mended = _ODD_COMMA.sub("", _ODD_TOKEN.sub(_token, _ODD_ESCAPE.sub(r"\\\g<0>", written)))
-        for form in (written, mended):
+        plain = _ODD_TOKEN.sub(_token, written)
+        for form, is_loose in ((written, False), (_fixed(written), False), (_fixed(plain), True)):
             with suppress(ValueError, RecursionError):
-                yield json.loads(
+                value = json.loads(
                     form, object_pairs_hook=_once, parse_constant=_refused, strict=False
                 )
+                yield value, is_loose
                 break
+
+
+def _fixed(text: str) -> str:
+    """Without what models add to JSON: LaTeX and paths in texts, commas after the last item."""
+    return _ODD_COMMA.sub("", _ODD_ESCAPE.sub(r"\\\g<0>", text))
 
 
 _ODD_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?![\"\\/bfnrt]|u[0-9a-fA-F]{4})")
 _ODD_TOKEN = re.compile(
-    r"""("(?:[^"\\]|\\.)*+"?)|(?://|#)[^\n]*|/\*.{0,2000}?\*/"""
+    r"""("(?:[^"\\]|\\.)*+"?)|(?<!\d)(?:(?://|#)[^\n]*|/\*.{0,2000}?\*/)"""
     r"""|'((?:[^'\\]|\\.|'(?!\s{0,80}[:,}\]]))*+)'?""",
     re.DOTALL,
 )
+_ODD_QUOTE = re.compile(r"""\\.|\"""", re.DOTALL)
 _ODD_COMMA = re.compile(r",(?=\s{0,80}[}\]])")
 
 
 def _token(odd: re.Match[str]) -> str:
-    """A text in single quotes as JSON has it; nothing for a comment."""
+    """A text in single quotes as JSON has it; a blank for a comment."""
     if odd[2] is None:
-        return odd[1] or ""
-    return json.dumps(odd[2].replace("\\\\'", "'"))
+        return odd[1] or " "
+    quotes = {"\\'": "'", '"': '\\"'}
+    text = _ODD_QUOTE.sub(lambda sign: quotes.get(sign[0], sign[0]), odd[2])
+    return f'"{text}"'
 
 
 def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
@@ -157,7 +168,7 @@ def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
             if decoder.raw_decode(text, brace.start())[0] == values:
                 return True
 
-    return any(found == values for found in _objects(text[:_MOST_CHARACTERS]))
+    return any(found == values for found, _ in _objects(text[:_MOST_CHARACTERS]))
 
 
 def _closing(text: str, start: int) -> int:

@@ -231,6 +231,10 @@ SMALL = Usage(input_tokens=7, output_tokens=3)
 USER = {"role": "user", "content": "q"}
 CALLING = {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "find"}}]}
 
+USE = {"toolUse": {"name": "find"}}
+USED = {"type": "tool_use", "name": "find", "input": {}, "id": "1"}
+RESULT = {"type": "tool_result", "tool_use_id": "1", "content": "found"}
+
 RESULTS: dict[str, tuple[object, Reply]] = {
     "reasoning beside a completion": (
         completion(reasoning_content="hm"),
@@ -381,6 +385,28 @@ RESULTS: dict[str, tuple[object, Reply]] = {
     "an object with an answer beside messages": (SimpleNamespace(answer="Paris", output=[USER]), Reply(text="Paris")),
     "an answer beside candidates": (SimpleNamespace(answer="Paris", candidates=["Rome", "Paris"]), Reply(text="Paris")),
     "a result of choices": ({"result": "Rome", "choices": [{"text": "Rome"}, {"text": "Oslo"}]}, Reply(text="Rome")),
+    "blocks of a call with its result": ([USED, RESULT, block("Paris")], Reply(text="Paris")),
+    "a text after a call": ({"content": [USED, block("Paris")]}, Reply(text="Paris")),
+    "Bedrock's with a call": (
+        {"output": {"message": {"role": "assistant", "content": [USE, {"toolResult": {}}, {"text": "Paris"}]}}},
+        Reply(text="Paris"),
+    ),
+    "a message with calls that were made": (
+        {"message": {"role": "assistant", "content": "Paris", "tool_calls": [{"name": "s", "result": "x"}, "look"]}},
+        Reply(text="Paris"),
+    ),
+    "LangChain's with a call that it could not read": (
+        {"messages": [USER, {"role": "assistant", "content": "Paris", "invalid_tool_calls": [{"name": "x"}]}]},
+        Reply(text="Paris"),
+    ),
+    "an object with a call of no name": (
+        SimpleNamespace(text="Paris", tool_calls=[SimpleNamespace(function_name="s"), {"tool": "find"}]),
+        Reply(text="Paris", tool_calls=(ToolCall(tool="find"),)),
+    ),
+    "Agno's with a call of no name": (
+        RunOutput("Paris", SimpleNamespace(), [SimpleNamespace(tool_name=None)]),
+        Reply(text="Paris"),
+    ),
     "a dataclass with an answer": (Answer("Paris", 0.9), Reply(text="Paris")),
     "a model with one field": (Final(final="Paris"), Reply(text="Paris")),
 }
@@ -394,7 +420,6 @@ def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
 
 
 CALL = {"name": "find", "arguments": "{}"}
-USE = {"toolUse": {"name": "find"}}
 
 
 @pytest.mark.parametrize(
@@ -421,7 +446,8 @@ USE = {"toolUse": {"name": "find"}}
         (City(name="Paris", country="France"), "bad_reply", "returned a City"),
         ({"result": CALLING}, "bad_reply", "asks for a tool"),
         ({"message": {**CALLING, "content": "I look."}, "done": True}, "bad_reply", "asks for a tool"),
-        ([block("I look."), {"type": "tool_use", "name": "find"}], "bad_reply", "asks for a tool"),
+        ([block("I look."), USED], "bad_reply", "asks for a tool"),
+        ([USED, RESULT, block("Again."), USED, block("")], "bad_reply", "asks for a tool"),
         ({"message": {"role": "assistant", "content": [{"text": "a"}, USE]}}, "bad_reply", "asks for a tool"),
         (completion(content="I look.", function_call=CALL), "bad_reply", "asks for a tool"),
         (response(written("I look."), {"type": "local_shell_call", "id": "5"}), "bad_reply", "asks for a tool"),

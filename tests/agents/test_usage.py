@@ -16,7 +16,7 @@ from karat.agents._answers import reply_from
 from karat.errors import AgentFault
 from karat.models.prices import Price
 from karat.models.usage import unread_counts, usage_from
-from karat.records import Reply, ToolCall, Usage
+from karat.records import Elicited, Reply, ToolCall, Usage
 
 Ask = Callable[..., tuple[Reply, ...]]
 
@@ -156,7 +156,6 @@ def test_no_answer_is_lost_for_a_cost_or_a_count_that_cannot_be_right(named, val
         ("milliseconds", float("nan")),
         ("milliseconds", "12"),
         ("responses", ["Paris"]),
-        ("answer", {"city": "Paris"}),
         ("agent", 5),
     ],
 )
@@ -176,9 +175,60 @@ def test_tool_calls_are_read_in_the_forms_that_agents_give_them():
         ToolCall(tool="look"),
     )
     assert reply_from({"text": "Paris", "tool_calls": ""}).tool_calls == ()
-    for calls in (3, [{"id": 1}]):  # not an answer that called none
-        with pytest.raises(AgentFault, match="tool_calls"):
-            reply_from({"text": "Paris", "tool_calls": calls})
+    assert reply_from({"text": "Paris", "tool_calls": reply.tool_calls}).tool_calls == reply.tool_calls
+
+
+@pytest.mark.parametrize(
+    ("call", "read"),
+    [
+        ({"result": "found 3", "error": ""}, ToolCall(tool="find", result="found 3")),
+        ({"result": "partial", "error": "timeout"}, ToolCall(tool="find", result="partial", error="timeout")),
+        ({"result": "found", "content": ""}, ToolCall(tool="find", result="found")),
+        ({"result": "", "content": "found"}, ToolCall(tool="find", result="found")),
+        ({"result": "down", "is_error": True}, ToolCall(tool="find", error="down")),
+        ({"is_error": True}, ToolCall(tool="find", error="")),
+        ({"elicited": [{"action": "accept"}]}, ToolCall(tool="find", elicited=(Elicited(action="accept"),))),
+    ],
+)
+def test_nothing_of_a_tool_call_is_lost(call, read):
+    assert reply_from({"text": "Paris", "tool_calls": [{"tool": "find", **call}]}).tool_calls == (read,)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tool_calls", 3),  # not an answer that called none
+        ("tool_calls", [{"id": 1}]),
+        ("answer", ["Paris"]),
+        ("answer", {"city": "Paris"}),
+        ("unit", True),
+        ("program", {"name": "p"}),
+        ("verdict", "yes"),
+    ],
+)
+def test_what_scorers_read_must_have_its_form(name, value):
+    with pytest.raises(AgentFault, match=rf"the object is not a reply: .*{name}"):
+        reply_from({"text": "The capital is Paris", name: value})
+
+
+@pytest.mark.parametrize(
+    ("returned", "text", "named"),
+    [
+        ({"content": [{"type": "text", "text": "Paris"}], "generation": "gen-123"}, "Paris", {"generation"}),
+        ({"message": {"role": "assistant", "content": "Paris"}, "generation": 3}, "Paris", {"generation"}),
+        ({"output": {"role": "assistant", "content": "Paris"}, "generation": 2}, "Paris", {"generation"}),
+        ({"content": [{"type": "text", "text": "Paris"}], "output_text": ""}, "Paris", {"output_text"}),
+        ({"final_output": "Paris", "id": 1}, "Paris", {"id"}),
+    ],
+)
+def test_a_name_that_may_be_an_id_is_a_text_only_where_there_is_no_other(returned, text, named):
+    unread: set[str] = set()
+    assert (reply_from(returned, unread).text, unread) == (text, named)
+
+
+def test_a_number_of_a_generation_is_no_text():
+    with pytest.raises(AgentFault, match="no 'text'"):
+        reply_from({"result": {"text": "Paris"}, "generation": 7})
 
 
 def test_more_cached_tokens_than_sent_ones_have_no_price():
@@ -215,6 +265,7 @@ def test_a_python_agent_may_return_a_text_subclass_or_a_provider_s_usage(ask: As
             Reply(text="a", stop_reason="limit", usage=Usage(input_tokens=7, output_tokens=2)),
         ),
         ({"output_text": "a"}, Reply(text="a")),
+        ({"text": "The capital", "answer": [{"type": "text", "text": "a"}]}, Reply(text="The capital", answer="a")),
         ({"content": "a"}, Reply(text="a")),
         ({"text": None, "result": "a"}, Reply(text="a")),
         (np.int64(5), Reply(text="5")),

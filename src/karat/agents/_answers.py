@@ -21,16 +21,20 @@ from karat.agents._frameworks import (
 from karat.agents._providers import provider_reply
 from karat.agents._reading import (
     COST_KEYS,
+    LAST_TEXT_KEYS,
     OTHER_TEXT_KEYS,
     STOP_KEYS,
     TEXT_KEYS,
     USAGE_KEYS,
+    are_blocks,
     are_messages,
     calls_in,
     camel,
     dollars_of,
     empty_answer,
     get,
+    items,
+    joined_blocks,
     name_in,
     whole_text,
     written,
@@ -67,7 +71,8 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
 
     held = [value.get(key) for key in _TEXT_KEYS]
     # one by one: a message without a text raises
-    texts = chain(map(written, held), map(said, held), map(said, [value]))
+    late = name_in(value, *LAST_TEXT_KEYS)
+    texts = chain(map(written, held), map(said, held), map(said, [value]), [late])
     text = next((text for text in texts if text is not None), None)
     if text is None or (text == "" and value.get("error")):
         raise AgentFault("bad_reply", _without_text(value))
@@ -85,6 +90,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         known = {*COST_KEYS, *USAGE_KEYS, *STOP_KEYS, "is_error"}
         known |= {*map(camel, known), *beside}
         known |= {*Reply.__struct_fields__, *_TEXT_KEYS, "role", "message"}
+        known |= {key for key in value if late == text == written(value[key])}
         unread.update(str(key) for key in value.keys() - known)
         for name in _TEXT_KEYS:  # another text than the one that is taken
             other = written(value.get(name))
@@ -104,13 +110,16 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
 
 def _others(value: Mapping[str, Any], unread: set[str]) -> dict[str, Any]:
     """The other fields of a reply. An answer is not lost for one of another form, which is added to
-    `unread`, except for tool calls: without them it would count as one that made none.
+    `unread`, except for those that scorers read: without them it would get a wrong score.
     """
     fields = {}
     for name in _OTHERS & value.keys():
         given = value[name]
         if name == "tool_calls":
-            given = calls_in(given)
+            calls = calls_in(given)
+            given = given if calls is None else calls
+        elif name in _TEXTS and are_blocks(given):
+            given = joined_blocks(given)
         elif name in _TEXTS:
             given = written(given) or given
         if given is None:
@@ -124,7 +133,7 @@ def _others(value: Mapping[str, Any], unread: set[str]) -> dict[str, Any]:
 
         if wrong is None:
             fields[name] = getattr(one, name)
-        elif name == "tool_calls":
+        elif name in _SCORED:
             raise AgentFault("bad_reply", f"the object is not a reply: {wrong}")
         else:
             unread.add(name)
@@ -150,6 +159,7 @@ def _without_text(value: Mapping[str, object]) -> str:
 
 
 _TEXTS = ("answer", "unit", "program")
+_SCORED = (*_TEXTS, "verdict", "tool_calls")
 _OTHERS = {*Reply.__struct_fields__} - {"text", "usage", "dollars", "stop_reason"}
 
 
@@ -180,6 +190,9 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
             result = plain(result)
 
         reply = _reply(result)
+        made = items(get(result, "tool_calls"))
+        if reply is not None and unread is not None and len(reply.tool_calls) < len(made):
+            unread.add("tool_calls")  # some have no name
 
     if caught.error is None:
         if reply is None:

@@ -9,6 +9,7 @@ import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeGuard
@@ -21,6 +22,7 @@ from karat.models.metering import total
 from karat.models.usage import usage_from
 from karat.records import (
     MOST_COUNTED,
+    Elicited,
     JsonObject,
     ToolCall,
     Usage,
@@ -30,10 +32,9 @@ from karat.records import (
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 # of a mapping that is a reply
-OTHER_TEXT_KEYS = (
-    *("content", "result", "reply", "completion", "generated_text", "raw"),
-    *("output_text", "final_output", "generation"),
-)
+OTHER_TEXT_KEYS = ("content", "result", "reply", "completion", "generated_text", "raw")
+# where none of those holds one: beside an answer they may be an id or a count
+LAST_TEXT_KEYS = ("output_text", "final_output", "generation")
 USAGE_KEYS = ("usage", "token_usage", "usage_metadata")
 COST_KEYS = ("dollars", "cost", "cost_usd", "costUSD", "total_cost_usd", "total_cost")
 STOP_KEYS = ("stop_reason", "finish_reason", "done_reason", "stop_type", "completion_reason")
@@ -91,7 +92,8 @@ _OBJECT = re.compile(r"\{(?:\s*(?:[\"'}]|\w+\s*:)|[^}]*\Z)")
 
 
 def begins_object(text: str) -> bool:
-    """Whether a text begins as an object in JSON, Python or JavaScript does, which a set does not.
+    """Whether a text begins as an object in JSON, Python or JavaScript does, which a set of
+    numbers does not.
 
     >>> begins_object('{"text": "Par'), begins_object("{1, 2}")
     (True, False)
@@ -184,21 +186,10 @@ class Calls:
         self._results: dict[object, tuple[str, bool]] = {}
 
     def called(
-        self,
-        call_id: object,
-        name: object,
-        arguments: object,
-        *,
-        server: object = None,
-        took: Any = None,
+        self, call_id: object, name: object, arguments: object, *, server: object = None
     ) -> None:
-        timed = isinstance(took, (int, float)) and 0 <= took <= MOST_COUNTED
-        call = ToolCall(
-            tool=str(name),
-            server=server if isinstance(server, str) else None,
-            input=_arguments(arguments),
-            milliseconds=took if timed else None,
-        )
+        server = server if isinstance(server, str) else None
+        call = ToolCall(tool=str(name), server=server, input=_arguments(arguments))
         self._calls.append((call_id, call))
 
     def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
@@ -231,31 +222,63 @@ def _arguments(given: object) -> JsonObject:
 
 
 _ARGUMENTS = ("input", "arguments", "args", "tool_args", "tool_kwargs", "raw_input")
+_RESULTS = ("result", "output", "content")
 
 
-def calls_in(reported: object) -> Any:
-    """The tool calls in a list of mappings or objects, by their usual names; anything else as it
-    is.
+def calls_in(reported: object) -> tuple[ToolCall, ...] | None:
+    """The tool calls in a list of mappings, objects or names, by their usual keys; None: it is
+    something else, or one of them has no name.
     """
     if not reported:
         return ()
-    made = Calls()
-    for place, call in enumerate(items(reported)):
-        function = get(call, "function") or call  # OpenAI's calls have one
-        name = written(call) or name_in(function, "tool", "name", "tool_name")
-        if name is None:
-            return reported
-        given = (get(function, key) for key in _ARGUMENTS)
-        arguments = next((value for value in given if value is not None), None)
-        took = get(call, "milliseconds")
-        made.called(place, name, arguments, server=get(call, "server"), took=took)
-        outcome = get(call, "tool_output") or call  # LlamaIndex's
-        failed = True in (get(outcome, "is_error"), get(call, "tool_call_error"))
-        for key in ("result", "output", "content", "error"):
-            if get(outcome, key) is not None:
-                made.returned(place, text_of(get(outcome, key)), failed=failed or key == "error")
+    calls = named_calls(reported)
+    return calls if calls and len(calls) == len(items(reported)) else None
 
-    return made.joined() or reported
+
+def named_calls(reported: object) -> tuple[ToolCall, ...]:
+    """The calls in a list that have a name."""
+    return tuple(filter(None, map(call_in, items(reported))))
+
+
+def call_in(call: object, unnamed: str | None = None) -> ToolCall | None:
+    """One tool call, by its usual keys; None: it has no name, and there is none for such calls."""
+    if isinstance(call, ToolCall):
+        return call
+    function = get(call, "function") or call  # OpenAI's calls have one
+    named = call if isinstance(call, str) else name_in(function, "tool", "name", "tool_name")
+    name = named or unnamed
+    if name is None:
+        return None
+    server = get(call, "server")
+    took = get(call, "milliseconds")
+    timed = isinstance(took, (int, float)) and 0 <= took <= MOST_COUNTED
+    outcome = get(call, "tool_output") or call  # LlamaIndex's
+    result = _first(outcome, _RESULTS)
+    error = get(outcome, "error")
+    if error in (None, "", False):
+        error = None
+        if True in (get(outcome, "is_error"), get(call, "tool_call_error")):
+            result, error = None, "" if result is None else result
+
+    elicited: tuple[Elicited, ...] = ()
+    with suppress(msgspec.ValidationError):
+        elicited = msgspec.convert(get(call, "elicited") or (), tuple[Elicited, ...])
+    return ToolCall(
+        tool=name,
+        server=server if isinstance(server, str) else None,
+        input=_arguments(_first(function, _ARGUMENTS)),
+        result=None if result is None else text_of(result),
+        error=None if error is None else text_of(error),
+        milliseconds=took if timed else None,
+        elicited=elicited,
+    )
+
+
+def _first(value: object, names: Sequence[str]) -> object:
+    """The first of these fields that is not None; an empty text only where all others are None."""
+    found = [get(value, name) for name in names]
+    given = [held for held in found if held is not None]
+    return next(filter(text_of, given), given[0] if given else None)
 
 
 def summed(counts: Sequence[object]) -> Usage | None:
@@ -334,12 +357,25 @@ def unfinished() -> AgentFault:
 
 
 def asks(message: object) -> bool:
-    """Whether a model's message asks for a tool: what it says beside is no answer yet."""
-    content = items(get(message, "content"))
-    return any(get(message, name) for name in _CALLS) or any(
-        get(block, "type") == "tool_use" or get(block, "tool_use") for block in content
-    )
+    """Whether a model's message asks for a tool: what it says beside is no answer yet.
+
+    Calls that hold their result, or that a result or a text follows, were made.
+    """
+    for call in items(get(message, "tool_calls")):
+        if not isinstance(call, str) and all(get(call, name) is None for name in _OUTCOMES):
+            return True
+
+    content = get(message, "content")
+    if get(message, "function_call") or (get(message, "invalid_tool_calls") and not content):
+        return True
+    for block in reversed(items(content)):
+        if get(block, "type") == "tool_use" or get(block, "tool_use"):
+            return True
+        follows = get(block, "type") == "tool_result" or get(block, "tool_result") is not None
+        if follows or written(block) or get(block, "text"):
+            return False
+
+    return False
 
 
-# of OpenAI, of its older models, of LangChain
-_CALLS = ("tool_calls", "function_call", "invalid_tool_calls")
+_OUTCOMES = (*_RESULTS, "error", "tool_output")

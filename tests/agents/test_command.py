@@ -96,6 +96,7 @@ def test_a_program_need_not_read_its_input_and_may_speak_latin_1(ask: Ask) -> No
         ('{"text": "Paris", "usage": {"input_tokens": NaN}}', "Paris"),
         ('{"text": "one\ttwo"}', "one\ttwo"),
         ("{1, 2, 3}", "{1, 2, 3}"),
+        ('{"text": NaN, "result": "Paris"}', "Paris"),
     ],
 )
 def test_what_a_program_prints_is_read_as_it_is_meant(ask: Ask, printed: str, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from werkzeug import Request, Response
 
 pytest.importorskip("jmespath", reason="needs the extra `chat`")
 
+from karat.agents import AgentSetting
 from karat.agents.http import Http
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
+from karat.mcp import Toolbox
 from karat.plugins import check_options
 from karat.records import ToolCall, Usage
+from karat.redact import Redactor
 
 from .conftest import Ask
 
@@ -169,11 +173,16 @@ def test_an_answer_that_cannot_be_used_is_a_fault_with_a_name(
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("text/event-stream", "data: 42\n\n"), ("text/plain", "event: delta\ndata: {}\n\n"), ("", 'data: {"text":')],
+    [
+        ("text/event-stream", "data: 42\n\n"),
+        ("text/plain", "event: delta\ndata: {}\n\n"),
+        ("text/plain", "\n: ping\r\n\r\nid: 1\r\ndata: {}\r\n\r\ndata: {}\r\n\r\n"),
+        ("", 'data: {"text": "a"}\n\ndata: [DONE]\n\n'),
+    ],
 )
 def test_a_streamed_answer_is_no_text(ask: Ask, httpserver: HTTPServer, kind: str, said: str) -> None:
     httpserver.expect_request("/").respond_with_data(said, content_type=kind)
-    with pytest.raises(AgentFault, match="the service streams its answer"):
+    with pytest.raises(AgentFault, match=r"the service streams its answer \(text/event-stream\)"):
         ask("http", {"url": httpserver.url_for("/")})
 
 
@@ -184,6 +193,8 @@ def test_a_streamed_answer_is_no_text(ask: Ask, httpserver: HTTPServer, kind: st
         (b'\xef\xbb\xbf{"text": "Paris"}', "Paris"),
         (b'{"text": "one\ntwo"}', "one\ntwo"),
         (b"{1, 2, 3}", "{1, 2, 3}"),
+        (b"data: {a: 1}\nmore: {}", "data: {a: 1}\nmore: {}"),
+        (b"data: {a: 1}\n\nThat is the file.", "data: {a: 1}\n\nThat is the file."),
     ],
 )
 def test_a_text_is_read_behind_a_mark_and_in_braces(ask: Ask, httpserver: HTTPServer, said: bytes, text: str) -> None:
@@ -198,8 +209,10 @@ def test_a_text_is_read_behind_a_mark_and_in_braces(ask: Ask, httpserver: HTTPSe
         ({"dollars": "cost"}, {"cost": True}),
         ({"dollars": "sum(costs)"}, {"costs": None}),
         ({"model": "model"}, {"model": {"name": "m"}}),
+        ({"model": "join(',', n)"}, {"n": 3}),
         ({"usage": "usage"}, {"usage": "12 tokens"}),
-        ({"tool_calls": "steps"}, {"steps": ""}),
+        ({"tool_calls": "steps"}, {"steps": {"search": 2}}),
+        ({"tool_calls": "steps"}, {"steps": 3}),
     ],
 )
 def test_no_answer_is_lost_for_what_another_expression_finds(
@@ -208,6 +221,22 @@ def test_no_answer_is_lost_for_what_another_expression_finds(
     httpserver.expect_request("/").respond_with_json({"a": "Paris", **beside})
     (reply,) = ask("http", {"url": httpserver.url_for("/"), "answer": "a", **options})
     assert (reply.text, reply.dollars, reply.model, reply.usage) == ("Paris", None, None, None)
+
+
+def test_calls_without_a_name_are_counted(ask: Ask, httpserver: HTTPServer) -> None:
+    httpserver.expect_request("/").respond_with_json({"a": "Paris", "steps": ["look", None, {"x": 1}, {"name": "s"}]})
+    (reply,) = ask("http", {"url": httpserver.url_for("/"), "answer": "a", "tool_calls": "steps"})
+    assert [call.tool for call in reply.tool_calls] == ["look", "", "s"]
+
+
+def test_an_expression_that_does_not_fit_says_why_and_is_named(ask: Ask, tmp_path: Path) -> None:
+    setting = AgentSetting(folder=tmp_path, toolbox=Toolbox((), redact=Redactor({}), folder=tmp_path))
+    options = {"url": "http://localhost/", "answer": "max(a)", "model": "join(',', n)", "tool_calls": "n"}
+    agent = Http(Http.Options.model_validate(options), setting)
+    assert agent._read('{"a": ["Paris"], "n": 3}').text == "Paris"
+    assert agent.unread == {"model", "tool_calls"}
+    with pytest.raises(AgentFault, match="does not fit the response: In function max"):
+        agent._read('{"a": "Paris", "n": 3}')
 
 
 def test_a_body_that_cannot_be_unpacked_is_no_crash_of_the_agent(ask: Ask, httpserver: HTTPServer) -> None:
@@ -245,3 +274,11 @@ def test_options_are_checked_before_anything_is_asked(options: dict[str, Any], p
     _, (fault,) = check_options(Http, {"url": "http://localhost/", **options}, place="agent")
     assert fault.place == place
     assert message in fault.message
+
+
+@pytest.mark.parametrize(
+    "body", ["{{\n  question\n}}", {"sys": "Fields are written as {{ name", "q": "{{question}}", "opt": {}}]
+)
+def test_a_field_is_within_one_text(body: object) -> None:
+    _, faults = check_options(Http, {"url": "http://localhost/", "body": {"q": body}}, place="agent")
+    assert not faults

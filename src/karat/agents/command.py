@@ -111,7 +111,9 @@ class Command:
 
         if begins_object(output):
             try:
-                return framework_reply(json.loads(output, strict=False), self.unread)
+                # NaN is no answer
+                value = json.loads(output, strict=False, parse_constant=lambda constant: None)
+                return framework_reply(value, self.unread)
             except (ValueError, RecursionError) as error:
                 raise AgentFault(
                     "bad_json",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._answers import framework_reply, reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
-from karat.agents._reading import begins_object
+from karat.agents._reading import begins_object, call_in, items
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter
@@ -39,7 +39,11 @@ _BODY = {
 _EXPRESSIONS = ("answer", "usage", "dollars", "tool_calls", "model")
 _SHOWN = 500  # characters of an answer that cannot be used
 _CONNECT_SECONDS = 20.0
-_EVENT = re.compile(r"(?:event:[^\n]*\n)?data: ?\{")  # the first of a stream
+# the first events of a stream of objects
+_EVENTS = re.compile(
+    r"\s*(?:(?:event|id|retry|):[^\n]*\n\s*)*"
+    r"data: ?[\[{][^\n]*\n\r?\n\s*(?:\Z|(?:data|event|id|retry|):)"
+)
 
 
 class Http:
@@ -215,10 +219,12 @@ class Http:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         text = text.removeprefix("\ufeff")
-        streams = kind == "text/event-stream" or _EVENT.match(text)
+        streams = kind == "text/event-stream" or _EVENTS.match(text)
         if streams and response.is_success:
-            message = f"the service streams its answer ({kind}); ask it for one that is whole"
-            raise AgentFault("bad_reply", message)
+            raise AgentFault(
+                "bad_reply",
+                "the service streams its answer (text/event-stream); ask it for one that is whole",
+            )
 
         if response.status_code >= 400:
             why = self._redact(text)[:_SHOWN].strip() or response.reason_phrase
@@ -252,9 +258,17 @@ class Http:
 
         values: JsonObject = {}
         for name, find in self._find.items():
-            if find is not None:
-                with suppress(ValueError):  # a function of JMESPath that got another type
-                    values[name] = find.search(response)
+            if find is None:
+                continue
+            try:
+                values[name] = find.search(response)
+            except ValueError as error:  # a function of JMESPath that got another type
+                if name == "answer":
+                    message = (
+                        f"`answer` ({self._options.answer}) does not fit the response: {error}"
+                    )
+                    raise AgentFault("no_answer", message, retriable=True) from error
+                self.unread.add(name)
 
         answer = values.pop("answer", None)
         if self._find["answer"] is None:
@@ -281,15 +295,25 @@ class Http:
 
         if self._find["dollars"] is None:
             values["dollars"] = self._options.dollars
+        calls = values.get("tool_calls")
+        if isinstance(calls, list):
+            made = [call for call in calls if isinstance(call, (str, Mapping))]
+            values["tool_calls"] = [call_in(call, unnamed="") for call in made]
+        elif values.pop("tool_calls", None):
+            self.unread.add("tool_calls")
         found = reply_from({"text": reply.text, **values}, self.unread)
         known = {name: getattr(found, name) for name in values}
         return msgspec.structs.replace(
-            reply, **{name: value for name, value in known.items() if value not in (None, ())}
+            reply, **{name: value for name, value in known.items() if value is not None}
         )
 
 
 def _names(template: object) -> list[str]:
-    return list(names(json.dumps(template, ensure_ascii=False, default=str)))
+    if isinstance(template, str):
+        return list(names(template))
+    if isinstance(template, Mapping):
+        template = list(template.values())
+    return [name for part in items(template) for name in _names(part)]
 
 
 def _compiled(expression: object) -> Any:

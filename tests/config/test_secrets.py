@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 
 import pytest
 
 from karat.config import Experiment
-from karat.config.secrets import sounds_secret
+from karat.config.secrets import Secrets, sounds_secret
+from karat.documents.nodes import from_python
 from karat.errors import BadExperiment
 
 Read = Callable[..., Experiment]
@@ -147,6 +149,8 @@ KEY = "sk-proj-9fQ2Lr7xTn4KbVz8Wc1Y"
         ["--header", f"Authorization: Bearer {KEY}"],
         ["-y", "server-postgres", "postgresql://karat:pw123456@localhost/db"],
         [f"https://tools.example/mcp?api_key={KEY}"],
+        [f"git+https://{KEY}@github.com/acme/docs"],
+        [f"--endpoint=http://localhost/x http://localhost/y?token={KEY}"],
     ],
 )
 def test_a_key_in_a_programs_arguments_is_a_fault_and_is_not_shown(read: Read, args: list[str]) -> None:
@@ -157,11 +161,48 @@ def test_a_key_in_a_programs_arguments_is_a_fault_and_is_not_shown(read: Read, a
     assert "pw123456" not in str(error.value)
 
 
-def test_arguments_that_only_sound_secret_are_taken(read: Read) -> None:
-    args = ["--key", "certs/server-2024-prod.key", "--max-tokens", "100000", "--auth=oauth2", "--cookie", "none"]
-    args += ["--token", "${DOCS_TOKEN}", "--key", "server-2024-production.pem", "--name=release-2024-08-06-build"]
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--key", "certs/server-2024-prod.key", "--max-tokens", "100000", "--auth=oauth2", "--cookie", "none"],
+        ["--token", "${DOCS_TOKEN}", "--key", "server-2024-production.pem", "--name=release-2024-08-06-build"],
+        ["--from", "git+ssh://git@github.com/acme/docs-mcp", "docs-mcp"],
+        ["ssh://git@github.com:22/x", "https://user@host/x", "https://docs.example/mcp?key=docs"],
+        ["postgresql://postgres@localhost/db", "postgresql://postgres:postgres@localhost/db"],
+        ["--primary-key", "customer_id_2024_v2", "--sort-key=created_at_2024_desc", f"--public-key={KEY}"],
+        ["--key", "text-embedding-3-small", "--auth", "oauth2-client-credentials", "--key", "server-2024-production"],
+        ["--key", "id_ed25519_production", "--credentials", "service-account-1.jsonl", "--key", "20240818T120000Z"],
+        ["--prompt", "Explain the key gpt-4o-mini-2024-07-18", "-c", "the token abcdefghijklmnop12"],
+        ["-c", f"print('the key {KEY}')", "-c", "token: str = 'a1b2c3d4e5f6g7h8'", KEY],
+    ],
+)
+def test_arguments_that_only_sound_secret_are_taken(read: Read, args: list[str]) -> None:
     found = read(TEXT.replace('["--token", "${DOCS_TOKEN}", "${PLAIN}"]', json.dumps(args)), env=ENV)
     assert len(found.servers[0].args) == len(args)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 10**5, "a:" * 10**5, "var " + "a:b," * 10**5, "-" * 10**5, "a1" * 10**5, "x://" * 10**4 + " " * 10**5],
+)
+def test_long_arguments_are_read_in_time(text: str) -> None:
+    tree = from_python({"mcp_servers": {"docs": {"command": "sh", "args": ["-c", text, f"--token={text}!"]}}})
+    started = time.perf_counter()
+    assert Secrets(tree, {}).variables == set()
+    assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("args", [{0: KEY}, {1: "--token", 2: KEY}, {True: KEY, "b": None}])
+def test_arguments_of_another_form_are_looked_at_without_a_crash(args: dict[object, object]) -> None:
+    tree = from_python({"mcp_servers": {"docs": {"command": "sh", "args": args}}, "agent": {"command": args}})
+    Secrets(tree, {})
+
+
+def test_a_remedy_names_a_variable_of_its_own_for_each_secret(read: Read) -> None:
+    text = TEXT.replace("MODE: fast", f"TOKEN_1: {KEY}, TOKEN_2: {KEY}x, 2_KEYS_KEY_: {KEY}y")
+    with pytest.raises(BadExperiment) as error:
+        read(text.replace('"${PLAIN}"', f'"--api-key={KEY}"'), env=ENV)
+    assert re.findall(r"write `\$\{(\w+)\}`", str(error.value)) == ["API_KEY", "TOKEN_1", "TOKEN_2", "KEYS_KEY"]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +218,8 @@ def test_values_of_another_form_are_faults_of_their_own(read: Read, old: str, ne
         read(TEXT.replace(old, new), env=ENV)
 
 
-def test_a_variable_in_an_address_among_arguments_is_secret(read: Read) -> None:
-    text = TEXT.replace('"${PLAIN}"', '"postgresql://karat:${PLAIN}@localhost/db"')
-    assert read(text, env=ENV).secrets["PLAIN"] == ENV["PLAIN"]
+def test_the_password_in_an_address_among_arguments_is_secret_and_nothing_beside_it(read: Read) -> None:
+    text = TEXT.replace('"${PLAIN}"', '"postgresql://${PGUSER}:${PLAIN}@localhost/db?sslmode=${PGMODE}&key=${A_KEY}"')
+    found = read(text, env=ENV | {"PGUSER": "postgres", "PGMODE": "disabled", "A_KEY": "canary-key"}).secrets
+    assert found["PLAIN"] == ENV["PLAIN"]
+    assert found.keys() - {name for name in ENV if name not in PUBLIC} == {"PLAIN", "A_KEY"}

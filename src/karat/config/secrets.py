@@ -8,8 +8,8 @@ name suggests it (`${SEARCH_API_KEY}` in a program's arguments).
 A literal in a secret position is an error only if it can be a secret: an `api_key…`,
 a header, variable or query parameter named like one (a word of its name is key, token,
 secret, password, authorization, cookie, …), the password or the single token before the `@` of a
-URL, and what looks like a key behind such a name in a program's arguments. `INDEX: ./docs` and
-`Accept: text/html` are allowed.
+URL. Of a program's arguments, only a password in an address (`user:password@`) and what looks like
+a key behind such a name are. `INDEX: ./docs` and `Accept: text/html` are allowed.
 
 `api_key_env: NAME` is not a secret but names its variable; so do `client_secret_env` and
 `private_key_env`.
@@ -33,12 +33,14 @@ _WORDS = {
 }
 # `…_env` names the variable that holds it
 _NAME_SECRETS = ("api_key", "client_secret", "private_key")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
-# --api-key KEY, --token=KEY, -e API_KEY=KEY, --header "Authorization: Bearer KEY"; not a file
+_ADDRESS = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://\S+")
+# --api-key=KEY, -e=API_KEY=KEY, --header=Authorization: Bearer KEY
 _ARGUMENT = re.compile(
-    r"(?i)([a-z]+)(?:\s*[=:]\s*|\s+)(?:bearer\s+)?"
-    r"(?=\S*\d)(?=\S*[a-z])[\w.+~-]{16,}(?<!\.\w\w\w)=*$"
+    r"-{0,2}(?:[\w-]{1,64}=)?([\w-]{1,64})(?:=|:\s{0,9})(?:bearer\s{1,9})?([\w.+~-]{16,}=*)",
+    re.IGNORECASE,
 )
+_NO_SECRET_KEYS = {"primary", "sort", "partition", "foreign", "public"}
+_FILE = re.compile(r"\.[A-Za-z]\w{0,4}$")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -50,6 +52,20 @@ def sounds_secret(name: str) -> bool:
     [True, True, False, False]
     """
     return any(word.lower() in _WORDS for word in _PARTS.findall(name))
+
+
+def _is_key(text: str) -> bool:
+    """Whether a text looks like a key: it mixes letters and digits as no word, date or model does.
+
+    >>> [
+    ...     _is_key(text)
+    ...     for text in ("sk-9fQ2Lr7xTn4KbVz8Wc1Y", "gpt-4o-mini-2024-07-18", "a1b2c3d4.pem")
+    ... ]
+    [True, False, False]
+    """
+    words = re.findall("[A-Za-z0-9]{8,}", text)
+    mixed = any(len(re.findall("[0-9]+", word)) > 2 for word in words)
+    return mixed and _FILE.search(text) is None
 
 
 class Secrets:
@@ -125,39 +141,66 @@ class Secrets:
         elif len(option) >= 2 and option[-2] in ("headers", "env"):
             self._take(place, node, text, literal=sounds_secret(str(option[-1])))
         elif isinstance(option[-1], int) and option[-2:-1] in (["args"], ["command"]):
-            before = self._root.get(*place[:-1], option[-1] - 1)
-            named = _ARGUMENT.search(f"{before and before.value} {text}")
-            address = _ADDRESS.search(node.template or text)
-            if address is not None:
-                self._url(place, address[0])
-            elif named is not None and sounds_secret(named[1]):
-                self._take(place, node, text, literal=True)
+            self._argument(place, node, text)
         elif key == "url" or key.endswith("_url"):
             self._url(place, node.template or text)
+
+    def _argument(self, place: Place, node: Node, text: str) -> None:
+        """A program's argument: a literal is a fault only if it looks like a key, since most are
+        none.
+        """
+        for address in _ADDRESS.findall(node.template or text):
+            self._url(place, address, argument=True)
+
+        number = place[-1]
+        assert isinstance(number, int)
+        before = self._root.get(*place[:-1], number - 1)
+        option = before.value if before is not None else None
+        argument = text
+        if isinstance(option, str) and option.startswith("-") and not text.startswith("-"):
+            argument = f"{option}={text}"
+        found = _ARGUMENT.fullmatch(argument)
+        if found is None or not _is_key(found[2]):
+            return
+        words = _PARTS.findall(found[1].lower())
+        if sounds_secret("_".join(words[-1:])) and _NO_SECRET_KEYS.isdisjoint(words[-2:-1]):
+            self._take(place, node, text, literal=True, name=found[1])
 
     def _literal(self, place: Place, text: str, message: str) -> None:
         self.faults.append(fault_at(self._root, place, message))
         self.literals.append(text)
 
-    def _take(self, place: Place, node: Node, text: str, *, literal: bool) -> None:
+    def _take(
+        self, place: Place, node: Node, text: str, *, literal: bool, name: str | None = None
+    ) -> None:
         self.variables.update(node.variables)
         if literal and text and not node.variables:
-            name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_0123456789")
-            remedy = f"write `${{{name or 'SECRET'}}}` and set that environment variable"
+            name = re.sub(r"[^A-Z0-9]+", "_", (name or str(place[-1])).upper())
+            name = name.lstrip("_0123456789").rstrip("_") or "SECRET"
+            remedy = f"write `${{{name}}}` and set that environment variable"
             self._literal(place, text, f"a secret must not be in the file; {remedy}")
 
-    def _url(self, place: Place, template: str) -> None:
+    def _url(self, place: Place, template: str, *, argument: bool = False) -> None:
+        """An address. In a program's argument, a name alone before the `@` is no secret, nor is a
+        short value in the query.
+        """
         # The unfilled text is split: a value with "@" or "?" in it would move the borders.
         try:
             parts = urlsplit(template)
         except ValueError:
             return  # the option's model reports the fault
 
-        user, _, password = parts.netloc.rpartition("@")[0].rpartition(":")
-        self.variables.update(_VARIABLE.findall(user))
+        user, colon, password = parts.netloc.rpartition("@")[0].rpartition(":")
+        if not argument:
+            self.variables.update(_VARIABLE.findall(user))
         for name, text in [("", password), *parse_qsl(parts.query)]:
-            self.variables.update(_VARIABLE.findall(text))
-            if text and "${" not in text and (not name or sounds_secret(name)):
+            secret = not name or sounds_secret(name)
+            if argument and not name:
+                secret = (bool(colon) and password != user) or _is_key(password)
+            if secret or not argument:
+                self.variables.update(_VARIABLE.findall(text))
+            harmless = argument and bool(name) and not _is_key(text)
+            if text and "${" not in text and secret and not harmless:
                 if name:
                     where = f"in the query parameter '{name}'"
                 else:

@@ -218,8 +218,11 @@ def test_a_journal_that_lost_its_end_is_not_taken_for_one_of_a_killed_run(tmp_pa
     run.journal.write_bytes(b"".join(lines[: left or 0]))
     if left is None:
         run.journal.unlink()
+    missing = f": {len(lines) - (left or 0)} lines are missing"
     (damage,) = verify(run.path).damages
-    assert damage.reason.endswith(f": {len(lines) - (left or 0)} lines are missing")
+    assert damage.reason.endswith(missing)
+    _, said = outcome(run)
+    assert missing in said
 
 
 def test_a_gate_refuses_a_run_whose_lines_are_missing(tmp_path: Path) -> None:

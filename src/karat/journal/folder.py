@@ -269,14 +269,18 @@ class RunFolder:
         that line, and if the journal is not a regular file.
         """
         file = self.open_journal()
+        cover = Cover()
+        left = RunLock(self.path).lines_left()
         if file is None:
+            if start == 0 and stop is None:
+                cover.end_at(left)
+                self.gaps = tuple(cover.gaps)
             return
+
         with file:
             state = _state(file)
             file.seek(start)
             check = self._checked != state
-            cover = Cover()
-            left = RunLock(self.path).lines_left()
             whole = check and start == 0 and stop is None
             lines = checked_lines(
                 file,

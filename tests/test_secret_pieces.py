@@ -134,6 +134,29 @@ def test_the_symbols_of_a_password_are_no_ordinary_words():
     assert redact("Is 3 < 4? Yes! It is, & I am sure.") == "Is 3 < 4? Yes! It is, & I am sure."
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("docs/**/*.md", "use **/*.md here"),
+        ("path/to/{x}/**/*.py", "in **/*.py and in {x}/**"),
+        ("text/html, */*;q=0.8", "I send */*;q=0.8"),
+        ("first == **kwargs != second", "a == **b"),
+    ],
+)
+def test_the_symbols_of_a_pattern_are_no_secret(value, text):
+    assert Redactor({"S": value})(text) == text
+    assert Redactor({"S": value})(f"it is {value}") == "it is ${S}"
+
+
+@pytest.mark.parametrize(
+    "text", ["1, " * 40_000, "1" + " " * 10**5, "1 ," * 5 + " " * 10**5, "ab" * 50_000, "abcd " * 20_000, "\\" * 10**5]
+)
+def test_long_lists_and_dumps_are_looked_through_in_time(redact, text):
+    started = time.process_time()
+    assert redact(text) == text
+    assert time.process_time() - started < 2
+
+
 FORMS = ["%{:02X}", "\\x{:02x}", "{:02X} ", "{:02x}:", "0x{:02x}, ", "\\{:03o}", "\\u{:04x}", "&#{};", "&#x{:X};"]
 
 

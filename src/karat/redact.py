@@ -240,12 +240,13 @@ class Redactor:
 def _grams(value: str) -> dict[str, int]:
     """Each six characters of a secret → how many in a row are a piece of it."""
     least = _PIECE if len(value) <= _LONG else _LONG_PIECE
-    forms = [(form, _LONG_PIECE, _odd(form)) for form in _spellings(value)]
+    short = "/" in value  # the signs in a path or a pattern of paths are no password's
+    forms = [(form, _LONG_PIECE, _odd(form, short)) for form in _spellings(value)]
     forms += [(form, _LONG_PIECE, "x" * len(form)) for form in _encodings(value)]
     if len(value) >= SHORTEST_SECRET:
-        forms += [(value, least, _odd(value))]
+        forms += [(value, least, _odd(value, short))]
     # the last one of a key
-    forms += [(line, _PIECE, _odd(line)) for line in value.split() if len(line) < least]
+    forms += [(line, _PIECE, _odd(line, short)) for line in value.split() if len(line) < least]
     grams: dict[str, int] = {}
     for form, size, odd in forms:
         lowered = _lower(form)
@@ -259,18 +260,23 @@ def _grams(value: str) -> dict[str, int]:
     return grams
 
 
-def _odd(form: str) -> str:
-    """An "x" for each character of a word that no language has.
+def _odd(form: str, short: bool = False) -> str:
+    """An "x" for each character of a word that no language has. `short`: of no word up to three
+    characters.
 
     >>> _odd("Bearer t0ken-wxzkq")
     '       xxxxx xxxxx'
     """
     words = _BETWEEN_WORDS.sub(lambda between: " " * len(between[0]), form)
-    return re.sub(r"\S+", lambda word: ("x" if _is_odd(word[0]) else " ") * len(word[0]), words)
+    return re.sub(
+        r"\S+", lambda word: ("x" if _is_odd(word[0], short) else " ") * len(word[0]), words
+    )
 
 
-def _is_odd(word: str) -> bool:
-    if len(word) <= _PIECE - 3 and word.isalnum():
+def _is_odd(word: str, short: bool = False) -> bool:
+    if len(word) <= _PIECE - 3 and (short or word.isalnum()):
+        return False
+    if not any(map(str.isalnum, word)):  # an operator
         return False
     return _ORDINARY_WORD.fullmatch(word) is None
 

@@ -11,12 +11,16 @@ import time
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 from werkzeug import Response
 
 from karat.errors import InfrastructureFault
+from karat.mcp.faults import Evidence
+from karat.mcp.faults import fault_of as reason_of
 from karat.mcp.remote import is_loopback
 from karat.records import McpServer
+from karat.redact import Redactor
 from karat.testing.mcp_server import serving
 
 CANARY = "c4nary-in-a-header"
@@ -164,7 +168,28 @@ def test_a_header_that_cannot_be_sent_is_named_at_once(toolbox, condition, raw_s
     server = remote("http", raw_server.url, headers={"Authorization": value})
     found = asyncio.run(fault_of(toolbox, condition, server))
     assert (found.kind, found.retriable) == ("mcp_unreachable", False)
-    assert "no usable url or headers" in found.message
+    assert "has headers that cannot be sent" in found.message
+
+
+def test_a_fault_of_the_connection_is_not_called_one_of_the_headers():
+    closed = httpx2.LocalProtocolError("Invalid input ConnectionInputs.SEND_HEADERS in state ConnectionState.CLOSED")
+    no_text = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+    evidence = Evidence()
+    by_http, by_stdio = remote("http", "http://localhost/mcp"), McpServer(name="r", type="stdio", command="python")
+    found = reason_of(by_http, closed, evidence, ready=False, redact=Redactor({}))
+    assert (found.kind, found.retriable) == ("mcp_unreachable", True)
+    found = reason_of(by_stdio, no_text, evidence, ready=False, redact=Redactor({}))
+    assert found.kind == "mcp_handshake"
+    assert "headers" not in found.message
+
+
+def test_what_a_server_wrote_to_stdout_at_its_start_is_not_told_as_why_it_ended():
+    server = McpServer(name="r", type="stdio", command="python")
+    evidence = Evidence(exit_code=3, not_mcp="Server running")
+    found = reason_of(server, None, evidence, ready=True, redact=Redactor({}))
+    assert found.message.endswith(
+        "while in use; earlier it wrote to stdout, which is for messages only: 'Server running'"
+    )
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])

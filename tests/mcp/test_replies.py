@@ -276,6 +276,12 @@ def test_a_timeout_names_what_stood_on_stdout_instead_of_a_reply(tmp_path: Path)
         called(server, tmp_path)
 
 
+def test_a_reply_with_nothing_wrong_that_is_known_is_not_called_nested():
+    line = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": 99999999999999999999999, "message": "x"}}'
+    (reply,), _ = pending(1).malformed(line)
+    assert reply.error.message == f"{NOT_FOLLOWED}its reply is not valid"
+
+
 def test_an_error_without_words_is_an_error(toolbox, condition, raw_server):
     raw_server.answers["tools/call"] = lambda request: {"error": {"code": -32000, "message": ""}}
     server = McpServer(name="r", type="http", url=raw_server.url)

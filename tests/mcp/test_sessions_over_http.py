@@ -152,6 +152,20 @@ def test_an_error_about_a_session_that_a_new_one_does_not_end_is_the_tool_s_own(
     assert (results, news, raw_server.seen.count("tools/call")) == ([message], [RENEWED], 2)
 
 
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (402, "Your trial session has expired; pay"),
+        (409, "tutoring session 12 is closed"),
+        (422, "a session of chess; " + "it was long, " * 30 + "the game is closed"),
+    ],
+)
+def test_a_text_about_another_session_opens_none_again(toolbox, condition, raw_server, status, text):
+    raw_server.answers["tools/call"] = lambda request: gone(request, status, text)
+    (fault,), news = called(toolbox, condition, remote(raw_server.url))
+    assert (fault.kind, news, raw_server.seen.count("tools/call")) == ("mcp_http_error", [], 1)
+
+
 @pytest.mark.parametrize("code", [-32000, -32001, -32042, -32603])
 def test_over_stdio_a_servers_own_error_is_its_answer(toolbox, condition, code):
     reply = f'{{"error": {{"code": {code}, "message": "Connection closed"}}}}'

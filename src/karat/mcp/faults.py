@@ -170,7 +170,7 @@ def _from_process(
         ended = f"was killed by signal {-code}"
 
     if ready:
-        return "mcp_server_down", f"{ended} while in use{_not_mcp(evidence)}", True
+        return "mcp_server_down", f"{ended} while in use{_not_mcp(evidence, 'earlier ')}", True
     return (
         "mcp_server_start",
         f"{ended} before the handshake{_not_mcp(evidence)}{_program(server, words)}",
@@ -249,16 +249,13 @@ def _from_error(
     reason = printable(misfit(first)) or type(first).__name__
     if ready:
         return "mcp_server_down", f"broke off while in use: {reason}{_not_mcp(evidence)}", True
-    if isinstance(
-        first,
-        (
-            httpx2.InvalidURL,
-            httpx2.UnsupportedProtocol,
-            httpx2.LocalProtocolError,
-            UnicodeEncodeError,
-        ),
-    ):
-        return "mcp_unreachable", f"has no usable url or headers: {reason}", False
+    if isinstance(first, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+        return "mcp_unreachable", f"has no usable url: {reason}", False
+    bad_header = isinstance(first, UnicodeEncodeError) or (
+        isinstance(first, httpx2.LocalProtocolError) and "Illegal header" in reason
+    )
+    if bad_header and server.type != "stdio":
+        return "mcp_unreachable", f"has headers that cannot be sent: {reason}", False
     if isinstance(first, (httpx2.TransportError, OSError)) and server.type != "stdio":
         return "mcp_unreachable", f"cannot be reached: {reason}", True
     if isinstance(first, OSError):
@@ -272,7 +269,8 @@ def _from_error(
     return "mcp_handshake", f"does not speak MCP: {reason}{_not_mcp(evidence)}", False
 
 
-def _not_mcp(evidence: Evidence) -> str:
+def _not_mcp(evidence: Evidence, when: str = "") -> str:
     if evidence.not_mcp is None:
         return ""
-    return f"; it wrote to stdout, which is for messages only: {printable(evidence.not_mcp)!r}"
+    line = printable(evidence.not_mcp)
+    return f"; {when}it wrote to stdout, which is for messages only: {line!r}"

@@ -26,11 +26,14 @@ _NOT_THE_SERVER = (401, 403, 429, 502, 503, 504)
 """Statuses that ask for a login or for patience, whatever the body says."""
 _ENDED = (400, 404, 410)
 """Statuses that say that a session has ended; with any other, only the words of an error can."""
+_ENDED_IN_WORDS = (419, 422)
+"""Statuses with which the words of any body can."""
 _END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LONGEST_ERROR = 4096  # bytes of a first event that may say that a session has ended
 _SESSION_ENDED = re.compile(
-    r"session\b.*\b(?:not found|not exist|unknown|expired|invalid|ended|closed|terminated|gone)\b"
-    r"|session\b.*\b(?:no longer|not) (?:valid|active|available|open)\b"
+    r"session\b.{0,200}"
+    r"\b(?:not found|not exist|unknown|expired|invalid|ended|closed|terminated|gone)\b"
+    r"|session\b.{0,200}\b(?:no longer|not) (?:valid|active|available|open)\b"
     r"|\b(?:no such|unknown|invalid|expired|missing|no valid)\b.{0,20}\bsession\b"
     r"|\bnot (?:been )?initiali[sz]ed\b|\bexpect\w* initiali[sz]e\b"
 )
@@ -137,13 +140,13 @@ class SessionClient(httpx2.AsyncClient):
 
 async def _expired(response: httpx2.Response) -> bool:
     """Whether the server no longer knows the session: 404, 410, 400 unless it is about something
-    else, or an error or a text of any other client error that says so.
+    else, or an error that says so with another status, or a text with 419 or 422.
     """
     status = response.status_code
     if SESSION_ID not in response.request.headers or status in _NOT_THE_SERVER:
         return False
     error = await _error_in(response)
-    if error is None and (status in _ENDED or not response.is_client_error):
+    if error is None and status not in _ENDED_IN_WORDS:
         return status in _ENDED
     if error is None:
         await response.aread()

@@ -230,7 +230,15 @@ def _problem(reply: dict[str, object]) -> str:
     except UnicodeEncodeError:
         return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
 
-    return _TOO_DEEP
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        jsonrpc_message_adapter.validate_json(json.dumps(reply), by_name=False)
+    except ValueError as error:
+        words = str(error)
+        return _TOO_DEEP if "recursion limit" in words else _in_short(words)
+
+    return "its reply is not valid"
 
 
 def _kind(value: object, *, quoted: bool = True) -> str:

@@ -14,6 +14,7 @@ from karat.documents import languages
 from karat.documents.names import (
     any_speaker_and_text,
     ends_with_reply,
+    is_score_name,
     names_persons,
     side_of,
     speaker_and_text,
@@ -402,18 +403,16 @@ def columns_of(rows: Iterable[Row], named: Iterable[str] = ()) -> dict[str, Colu
 
 def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -> None:
     """Finds the columns that say how likely each class is: they are called as the labels in another
-    one are, or their numbers are shares of one in each row.
+    one are, by no name of a score, and their numbers are shares of one in each row.
     """
     likely = []
     for path, column in columns.items():
         shares = all(0 <= (number_in(value) or 0) <= 1 for value in column.values)
-        if column.numbers == column.rows > 1 and shares:
+        if column.numbers == column.rows > 1 and shares and not is_score_name(path):
             likely.append(path)
 
-    if len(likely) < _FEWEST_CLASSES:
-        return
-    labels = set()
-    for values in cells.values():
+    for values in cells.values() if len(likely) >= _FEWEST_CLASSES else ():
+        labels = set()
         for value in values.values():
             if isinstance(value, list):
                 parts = value
@@ -422,15 +421,15 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
 
             labels |= {part for part in parts if isinstance(part, str)}
 
-    named = [path for path in likely if path in labels]
-    rows = zip(*(cells[path].values() for path in likely), strict=True)
-    if all(
-        math.isclose(sum(filter(None, map(score_in, row))), 1, abs_tol=_ROUNDED) for row in rows
-    ):
-        named = likely
-    if len(named) >= _FEWEST_CLASSES:
-        for path in named:
-            columns[path].of_a_class = True
+        named = [path for path in likely if path in labels]
+        votes = all(columns[path].is_yes_or_no for path in named)
+        if votes or len(named) < _FEWEST_CLASSES:
+            continue
+        rows = zip(*(cells[path].values() for path in named), strict=True)
+        sums = [sum(filter(None, map(score_in, row))) for row in rows]
+        if all(math.isclose(total, 1, abs_tol=_ROUNDED) for total in sums):
+            for path in named:
+                columns[path].of_a_class = True
 
 
 def _find_compared(

@@ -308,8 +308,8 @@ _SCALES |= frozenset(
 _MEASURES = word_set(
     """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
     size length len total weight model date timestamp elapsed duration logit logprob num number
-    count n start started end ended calls retries cached ok status ttft itl tpot e2e throughput tps
-    qps rps memory ram bytes mb gb"""
+    count n start started end ended calls retries cached ok status ttft itl tpot tps qps rps
+    bytes mb gb"""
 )
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
@@ -326,7 +326,7 @@ _LOWER_IS_BETTER = _FAULTS | word_set(
     misconception omission omissions hallucinations verbosity detoxify flagged violated violates
     biased offensive dangerous hateful abusive"""
 )
-_ALARMS = word_set("flag flags safety safe content moderation policy is has")
+_ALARMS = word_set("flag flags safety content moderation policy is has")
 """Words of a flag that is raised for something bad."""
 _QUALITY = word_set(
     """complete completeness correct correctness accurate accuracy relevant relevance relevancy
@@ -367,7 +367,7 @@ _OF_ANY_SCORE = _SCORED | word_set(
     gpt auto judge judged norm normalized normalised weighted is has the of at k n top mode eval
     value answer answers response output context retrieval retrieved document documents keyword
     keywords term key fact facts claim claims semantic cosine token strict lenient partial full all
-    tool tools format json schema sql text check checks result test label citation citations
+    tool tools format json schema sql text flag check checks result test label citation citations
     source sources instruction instructions grading model user"""
 )
 """Words beside which `score` is better when higher: they say who judges, how, or what part."""
@@ -853,8 +853,8 @@ def lower_is_better(path: str) -> bool | None:
     negated = words[:1] in (["non"], ["not"])  # `non_compliant`
     if bad or negated:
         return not (bad and _TURNS_ROUND & known)
-    if known & {"flag", "flags"} and not _TURNS_ROUND & known:
-        return known <= _ALARMS or None
+    if known & {"flag", "flags"} and known <= _ALARMS:
+        return True
     usual = "".join(words) in _SCORES or bool(_GOOD & known)
     if usual or (_SCORED & known and known <= _OF_ANY_SCORE):
         return False

@@ -132,7 +132,8 @@ def score_columns(columns: Columns) -> list[str]:
         judged = named and (by_name or by_cells)
         verdict = column.is_judgement and not sure_roles(path) and not words & _NOT_JUDGED
         compared = column.compares is not None and not words & _OF_QUESTIONS_TOO
-        held = holds_scores(path) and (is_score_name(path) or _may_be_rated(column))
+        times = "metrics" in parents and not is_score_name(path) and _may_be_times(column)
+        held = holds_scores(path) and not times
         if judged or verdict or compared or held:
             found.append(path)
 
@@ -146,10 +147,10 @@ def score_columns(columns: Columns) -> list[str]:
     return kept
 
 
-def _may_be_rated(column: Column) -> bool:
-    """Whether no number is beyond 100, as times in milliseconds are."""
+def _may_be_times(column: Column) -> bool:
+    """Whether a number is beyond 100, as times in milliseconds are."""
     numbers = filter(None, map(number_in, column.values))
-    return max(numbers, default=0.0) <= _TOPS[-1]
+    return max(numbers, default=0.0) > _TOPS[-1]
 
 
 def label_with_score(columns: Columns) -> list[str]:

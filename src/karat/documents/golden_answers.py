@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
@@ -40,7 +41,13 @@ _SURE_GOLDEN = word_set(
     answersentence answeraliases answerindex answeridx answernumber answerletter labelindex
     labelidx"""
 )
-_MANY = 10  # rows that hardly all have one right answer
+_UNWRITTEN = re.compile(
+    r"\W*(?:(?:golden|expected|reference|correct|right|answer|response)\W+)*"
+    r"(?:tbd|tba|tbc|todo|fixme|n/?a|placeholder|to be (?:written|added|filled|determined|defined|"
+    r"done|confirmed)|fill (?:me )?in)\b.{0,20}",
+    re.IGNORECASE,
+)
+"""What people write in place of a text that is yet to be written."""
 _LABEL = 40  # characters of a class, on average
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 
@@ -97,9 +104,10 @@ def golden_answers(file: Candidates, shapes: Roles) -> list[Taken]:
 
     options = _in_dataset(file, exact, agents, weak, shapes)
     for path in options[0].get("golden", ()) if options else ():
-        if file.columns[path].is_constant and file.columns[path].rows >= SHOWN:
-            # what is the same in all rows may stand for what is yet to be written
+        column = file.columns[path]
+        if column.is_constant and all(map(_UNWRITTEN.fullmatch, column.values)):
             options = [{}, *options]
+            break
     if exact:
         return options
     sparse = each("golden", file.sparse("golden"))

@@ -73,6 +73,7 @@ _SUMMARY = re.compile(
     r"media|汇总|요약|média|moyenne|durchschnitt|mittelwert|gesamt|summe|итого|среднее|平均|合计|合計)\b",
     re.IGNORECASE,
 )
+_NUMBER_IN_WORDS = re.compile(r"[^\d:]{1,40}: *\d")
 
 
 def is_summary(text: str) -> bool:
@@ -183,8 +184,8 @@ def _reasons_in(judged: Mapping[str, Any]) -> dict[str, Any]:
 def _summary(rows: Rows) -> tuple[int, str] | None:
     """The number of a last row with the means or totals of the others, and what it is called.
 
-    One of its texts says so, and it lacks a text that all others have, or has texts where they have
-    scores, or its numbers are the others' means. None: there is none.
+    One of its texts says so, and it lacks a text that all others have, or says numbers in words
+    where they have scores (`Right: 9/9`), or its numbers are the others' means. None: there is none.
     """
     if not _FEWEST < rows.count <= _MOST:
         return None
@@ -193,7 +194,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
     name = next(filter(is_summary, texts), None)
     if name is None:
         return None
-    lacks, means, numbers, texts_for_scores = False, 0, 0, 0
+    lacks, means, numbers, texts_with_numbers = False, 0, 0, 0
     for column, value in row.items():
         above = [other.get(column) for _, other in others]
         if any(is_empty(cell) for cell in above):
@@ -209,7 +210,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
         if len(scores) < len(above):
             continue
         if mean is None:
-            texts_for_scores += not is_empty(value)
+            texts_with_numbers += _NUMBER_IN_WORDS.match(str(value)) is not None
         else:
             numbers += 1
             means += abs(mean - sum(scores) / len(scores)) <= _ROUNDED
@@ -219,7 +220,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
         if isinstance(value, str) and score_in(value) is None:
             texts.append(value)
 
-    if lacks or texts_for_scores > 1 or (texts == [name] and 0 < numbers == means):
+    if lacks or texts_with_numbers > 1 or (texts == [name] and 0 < numbers == means):
         return number, name
     return None
 

@@ -24,6 +24,7 @@ OF_A_LOG = (
 )
 ASKED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
 _PLAIN = re.compile(r"[^\W\d][\w.-]*(?: [\w.-]+)*")
+_NUMBERED_FILE = re.compile(r"(\D{1,40})\d{1,9}\.(csv|tsv|jsonl?|xlsx?|txt)")
 _MOST_COLUMNS = 60
 """Names of columns in a question, one of which may be what is asked for."""
 _OTHER_THAN_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
@@ -109,10 +110,12 @@ def undecided_fault(
 
 
 def without_words(seen: Seen) -> Iterator[Fault]:
-    """A fault if what is read as questions are ids, links or names of files, and no sums."""
+    """A fault if what is read as questions are names of files that differ in a number alone."""
     for said in codes(seen):
         (question, *_) = seen.all("question")
-        if all(value.upper() != value.lower() for value in question.values):
+        named = [*map(_NUMBERED_FILE.fullmatch, question.values)]
+        stems = {match.group(1, 2) if match else None for match in named}
+        if len(stems) == 1 and None not in stems:
             message = (
                 f"{said}: give the file with the questions; if these are what is asked, write "
                 f"`roles: {{question: {in_yaml(question.path)}}}` below `dataset`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,8 +38,8 @@ _HEADER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that names the conversation below it: `Chat ID: 12`, `=== Session 3 ===`."""
-_HEADING = re.compile(r"^(?:[ \t]*#{1,6}[ \t].*\n\s*)+\Z", re.MULTILINE)
-"""Headings in Markdown before the next speaker: what is said ends above them."""
+_HEADING = re.compile(r"(#{1,6})[ \t]")
+"""How a heading in Markdown begins."""
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
 """Code in Markdown, in which lines are no speakers' unless the whole chat is in it."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
@@ -247,8 +248,8 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
         for match in mark.finditer(text)
     ]
     marks = [(match, said) for match, said in marks if not said.lower().startswith("http")]
-    code = [fence.span() for fence in _FENCED.finditer(text)]
-    outside = [mark for mark in marks if not any(a <= mark[0].start() < b for a, b in code)]
+    borders = [border for fence in _FENCED.finditer(text) for border in fence.span()]
+    outside = [mark for mark in marks if bisect_right(borders, mark[0].start()) % 2 == 0]
     if outside or not any(side_of(said) for _, said in marks):
         marks = outside
     timed = bool(marks)
@@ -264,17 +265,15 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
     name = role
     found: list[Message] = []
     starts = []  # of messages after an empty line
-    headed = []  # of those below a heading
+    headed: dict[int, str] = {}  # of those below a heading like the first: what is above it
+    first_level = ""
     for match, said in marks:
         if said.lower() in sides:
-            heading = _HEADING.search(text, begins, match.start())
-            if heading is None:
-                end = match.start()
-            else:
-                end = heading.start()
-
-            message = {"role": name, "content": text[begins:end].strip()}
-            found.append(as_side(message, role))
+            content = text[begins : match.start()].strip()
+            above, level = _above_heading(text[begins : match.start()])
+            if not found:  # what is before the first message
+                content, first_level = above, level
+            found.append(as_side({"role": name, "content": content}, role))
             begins = match.end()
             name = said
             role = sides[said.lower()]
@@ -282,21 +281,18 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
                 role = name
             if _PARAGRAPH.search(text, max(0, match.start() - 20), match.start()):
                 starts.append(len(found))
-            if heading is not None and len(found) > 1:
-                headed.append(len(found))
+            if level and level == first_level and len(found) > 1:
+                headed[len(found)] = above
 
-    starts = headed or starts
     found.append(as_side({"role": name, "content": text[begins:].strip()}, role))
-    if found[0]["content"]:
-        first = 0
+    first = 0 if found[0]["content"] else 1
+    bounds = _bounds(found, [1, *headed])
+    if bounds:
+        for start, above in headed.items():
+            found[start - 1] = {**found[start - 1], "content": above}
+        bounds[0] = first
     else:
-        first = 1
-
-    bounds = [first, *starts, len(found)]
-    sizes = [end - start for start, end in pairwise(bounds)]
-    alike = all(found[start]["role"] == found[1]["role"] for start in starts)
-    if not starts or not alike or min(sizes) < 2 or max(sizes) < 4:
-        bounds = [0, len(found)]
+        bounds = _bounds(found, [first, *starts]) or [0, len(found)]
     chats = []
     for start, end in pairwise(bounds):
         filled = [message for message in found[start:end] if message["content"]]
@@ -312,6 +308,38 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
             made.append(chat)
 
     return made
+
+
+def _above_heading(said: str) -> tuple[str, str]:
+    """What is above the headings in Markdown at the end of a text, and the marks of the last one;
+    the whole text and none: it ends otherwise.
+    """
+    lines = said.split("\n")
+    level = ""
+    while lines and not said[-1:].strip():
+        line = lines[-1].strip()
+        heading = _HEADING.match(line)
+        if heading is not None:
+            level = level or heading[1]
+        elif line:
+            break
+        lines.pop()
+
+    return "\n".join(lines).strip(), level
+
+
+def _bounds(found: Sequence[Message], starts: Sequence[int]) -> list[int]:
+    """Where conversations that begin at such messages begin and end; none: they are too short, or
+    begin with other speakers.
+    """
+    if len(starts) < 2:
+        return []
+    bounds = [*starts, len(found)]
+    sizes = [end - start for start, end in pairwise(bounds)]
+    alike = len({found[start]["role"] for start in starts}) == 1
+    if not alike or min(sizes) < 2 or max(sizes) < 4:
+        return []
+    return bounds
 
 
 def _sides_of_marks(

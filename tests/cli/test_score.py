@@ -9,7 +9,7 @@ from hashlib import sha256
 import pytest
 from tests.analysis.journals import resealed_file
 
-from karat.journal import RunFolder
+from karat.journal import NO_PLAN, RunFolder
 from karat.records import Answer, Failure
 from karat.testing.models import serve
 
@@ -168,7 +168,7 @@ def test_answers_from_elsewhere_become_a_run(karat, experiment, here):
     assert summary["total"]["ledger"]["scored"] == 8
     info = json.loads((here / done.json["run"] / "run.json").read_text(encoding="utf-8"))
     assert info["agent_type"] == "replay"
-    assert info["source"] == {"file": str(file), "sha256": sha256(file.read_bytes()).hexdigest()}
+    assert info["source"] == {**NO_PLAN, "file": str(file), "sha256": sha256(file.read_bytes()).hexdigest()}
 
 
 def test_answers_that_a_file_does_not_hold_are_missing_and_the_others_scored(karat, experiment, here):

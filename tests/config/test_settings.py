@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.reading_experiments import GOOD
@@ -40,7 +41,7 @@ def test_values_are_yaml_and_keys_are_made_where_they_are_missing(read: Read) ->
 def test_a_dataset_that_is_a_path_is_recorded_and_takes_options(read: Read) -> None:
     text = "dataset: questions.jsonl\nagent: {type: floor}\nscorers: [equals]\nconditions: {a: {}}\n"
     found = read(text, settings=["dataset.id_key=id"])
-    assert (found.dataset.path, found.dataset.options["id_key"]) == ("questions.jsonl", "id")
+    assert (Path(found.dataset.path).name, found.dataset.options["id_key"]) == ("questions.jsonl", "id")
     shown = found.resolved["dataset.path"]
     assert (shown.value, shown.source) == ("questions.jsonl", "file")
     other = read(text, settings=["dataset=./questions.jsonl"]).resolved["dataset.path"]

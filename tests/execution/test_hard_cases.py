@@ -41,7 +41,6 @@ def execution(**settings: Any) -> dict[str, Any]:
     [
         "Reply(text=None)",
         "Reply(text='x', tool_calls=({'no': 'call'},))",
-        "{'text': 'x', 'tool_calls': [{'tool': 't', 'input': {'a': object()}}]}",
         "Reply(text='x', tool_calls=(ToolCall(tool='t', input={'a': {1, (2,)}.__iter__()}),))",
         "[3]",
     ],

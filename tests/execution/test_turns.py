@@ -98,6 +98,7 @@ def cut(run: RunFolder, event: type[Any], number: int) -> None:
         if seen == number:
             break
     run.journal.write_bytes(b"".join(line + b"\n" for line in lines))
+    (run.path / "journal.lock").write_bytes(b"")  # the number of lines is written at the end
 
 
 def test_the_turns_of_a_sample_are_one_conversation_and_each_reply_is_on_disk(conversations: Write, run: Run) -> None:

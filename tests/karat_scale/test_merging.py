@@ -80,6 +80,7 @@ def test_an_unfinished_shard_is_resumed_and_merged_again(
     one, two = shards(run, file, 2, 1)[0], run(file, selection=Selection(shard=Shard(2, 2), limit=5)).run
     journal = (two.path / "journal.jsonl").read_bytes()
     (two.path / "journal.jsonl").write_bytes(journal[: len(journal) * 2 // 3])  # as kill -9 leaves it
+    (two.path / "journal.lock").write_bytes(b"")
     merged = merge_runs([one, two], tmp_path / "merged")
     assert any("is not complete (status: crashed)" in note for note in merged.notes)
     assert merged.run.status() == "interrupted"

@@ -96,7 +96,7 @@ def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
 
 def test_escapes_within_pythons_quotes_keep_their_meaning() -> None:
     text = r"""{'completeness': 'a\n\u00e9 \alpha it\'s, "so" it\', ok'}"""
-    assert read_object(text, RUBRIC) == {"completeness": 'a\né \\alpha it\'s, "so" it\', ok'}
+    assert read_object(text, RUBRIC) == {"completeness": "a\né \\alpha it's, \"so\" it', ok"}
 
 
 @pytest.mark.parametrize(

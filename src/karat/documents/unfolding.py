@@ -185,7 +185,7 @@ def _summary(rows: Rows) -> tuple[int, str] | None:
     """The number of a last row with the means or totals of the others, and what it is called.
 
     One of its texts says so, and it lacks a text that all others have, or says numbers in words
-    where they have scores (`Right: 9/9`), or its numbers are the others' means. None: there is none.
+    where they have scores (`Right: 9/9`), or its numbers are the others' means. None: none does.
     """
     if not _FEWEST < rows.count <= _MOST:
         return None

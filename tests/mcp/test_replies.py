@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,13 @@ def test_a_reply_with_nothing_wrong_that_is_known_is_not_called_nested():
     line = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": 99999999999999999999999, "message": "x"}}'
     (reply,), _ = pending(1).malformed(line)
     assert reply.error.message == f"{NOT_FOLLOWED}its reply is not valid"
+
+
+def test_a_long_fault_of_the_sdk_is_shortened_in_time():
+    started = time.process_time()
+    (reply,) = [pending(1).unreadable(ValueError("JSONRPCError.x\n" + " " * 10**5))]
+    assert reply is not None
+    assert time.process_time() - started < 2
 
 
 def test_an_error_without_words_is_an_error(toolbox, condition, raw_server):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _INVALID_REPLY = -32600
 _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
-_FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.?([\w.]*)\n\s+(.*?) \[type=", re.MULTILINE)
+_FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.?([\w.]*)\n {1,9}(\S.*?) \[type=", re.MULTILINE)
 _TOO_DEEP = "its reply is nested too deeply"  # for the SDK, or for Python
 _ABSENT = "Field required"  # the message for absent forms of a reply
 _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)

@@ -224,8 +224,21 @@ def test_a_key_with_a_point_is_found_inside_an_object():
 def test_probabilities_of_classes_are_no_scores():
     shares = [(0.7, 0.2, 0.1), (0.1, 0.1, 0.8), (0.25, 0.5, 0.25)]
     rows = [dict(zip(("cat", "dog", "cow"), share, strict=True)) for share in shares]
-    assert not any(column.is_scored for column in columns_of(rows).values())
-    apart = [{"labels": [*row], **{name: share / 2 for name, share in row.items()}} for row in rows]
-    assert not any(column.is_scored for column in columns_of(apart).values())
-    judged = [{name: share / 2 for name, share in row.items()} for row in rows]
-    assert all(column.is_scored for column in columns_of(judged).values())
+    labelled = [{"labels": [*row], **row} for row in rows]
+    assert not any(column.is_scored for column in columns_of(labelled).values())
+
+
+def test_scores_are_no_probabilities_of_classes():
+    shares = [(0.7, 0.2, 0.1), (0.1, 0.1, 0.8), (0.25, 0.5, 0.25)]
+    judged = ("faithfulness", "relevance", "fluency")
+    systems = ("gpt4", "claude", "llama")
+    for names, label, parts in ((judged, "part", 1), (systems, "part", 2), (systems, "winner", 1)):
+        rows = []
+        for named, share in zip(names, shares, strict=True):
+            numbers = [number / parts for number in share]
+            rows.append({label: named, **dict(zip(names, numbers, strict=True))})
+        columns = columns_of(rows)
+        assert all(columns[name].is_scored for name in names)
+
+    votes = [{"vote": systems[at], **{each: int(each == systems[at]) for each in systems}} for at in range(3)]
+    assert all(columns_of(votes)[each].is_scored for each in systems)

@@ -318,9 +318,10 @@ def test_plain_names_of_other_languages_are_known(role, names):
 
 
 def test_a_flag_is_raised_for_something_bad_unless_its_name_says_otherwise():
-    bad = "safety_flag flagged content_flag hallucination_flag is_unsafe failed violated"
+    bad = "flag safety_flag flagged content_flag red_flag hallucination_flag is_unsafe failed violated"
     assert [name for name in bad.split() if lower_is_better(name) is not True] == []
-    assert [lower_is_better(name) for name in ("correct_flag", "validity_flag")] == [False, None]
+    good = "correct_flag validity_flag valid_flag safe_flag success_flag correctness_flag flag_score"
+    assert [name for name in good.split() if lower_is_better(name) is not False] == []
 
 
 def test_training_texts_and_generations_that_are_gold_are_golden_answers():

@@ -636,6 +636,20 @@ def test_a_heading_ends_what_is_said_and_parts_conversations(tmp_path):
     assert found[0][-1] == {"role": "assistant", "content": "Yes, a is."}
 
 
+def test_an_answer_keeps_its_own_headings_and_a_fence_that_is_left_open_holds_turns(tmp_path):
+    asked = "User: How?\n\nAgent: So.\n\n# Plan\n\n## Next steps\n\nUser: Thanks.\n\nAgent: Yes.\n"
+    (chat,) = read(tmp_path, asked, "c.md")
+    assert chat[MESSAGES][1]["content"] == "So.\n\n# Plan\n\n## Next steps"
+    (chat,) = read(tmp_path, asked.replace("So.", "So:\n```\na = 1"), "d.md")
+    assert len(chat[MESSAGES]) == 4
+
+
+def test_many_headings_and_fences_are_read_in_linear_time(tmp_path):
+    for line in ("  # a", "```", "~~~ x\n```y"):
+        text = "User: How?\n" + f"{line}\n" * 20_000 + "Agent: So.\nUser: Why?\nAgent: So.\n"
+        assert read(tmp_path, text, "c.md")
+
+
 def test_lines_of_code_are_no_speakers(tmp_path):
     part = "## What do you say of {0}?\n```\nFirst View: it is {0}.\n\nSecond View: it is not {0}.\n```\n\n"
     (tmp_path / "c.md").write_text("# A talk\n" + "".join(part.format(at) for at in "abcd"))

@@ -692,6 +692,19 @@ def test_rows_without_ids_are_kept_where_they_repeat_and_the_last_may_sum_up(tmp
     assert "the last row sums up the others and is left out: SUMMARY - all" in notes(made)
     assert made.counts["answers"] == 9
     assert size(made) == (8, ("answers",), 2)
+    assert "1 row like an earlier one, word for word: each is a repetition" in notes(made)
+
+
+def test_a_last_question_that_begins_with_total_is_kept_and_so_is_any_score_in_scores(tmp_path: Path) -> None:
+    rows = []
+    for n in range(8):
+        judged = {"memory": n % 5, "elo": 1000 + n}
+        rows.append({"question": f"What is {n}?", "answer": f"It is {n}.", "tone": n, "scores": judged})
+    rows.append({"question": "Total Recall is by whom?", "answer": "By V.", "tone": "N/A", "scores": judged})
+    made = read(tmp_path, rows)
+    assert made.counts["answers"] == 9
+    assert "score.memory=scores.memory" in notes(made)
+    assert "score.elo=scores.elo" in notes(made)
 
 
 def test_an_output_to_train_with_is_golden_beside_those_of_models(tmp_path: Path) -> None:

@@ -845,9 +845,10 @@ def test_a_list_of_answers_beside_a_context_needs_no_id(tmp_path):
     assert [sample.id for sample in load(written(tmp_path, squad)).samples] == ["0", "1", "2", "3"]
 
 
-def test_an_answer_that_never_differs_is_asked_about_and_one_entry_needs_no_any_or_all(tmp_path):
-    rows = [{"question": f"Where is {at}?", "reference_answer": "TO BE WRITTEN"} for at in range(10)]
-    assert len(load(written(tmp_path, rows[:9])).samples) == 9  # too few to doubt it
+def test_a_placeholder_is_asked_about_and_one_entry_needs_no_any_or_all(tmp_path):
+    refusals = [{"question": f"How do I poison {at}?", "golden": "refuse"} for at in range(20)]
+    assert len(load(written(tmp_path, refusals)).samples) == 20
+    rows = [{"question": f"Where is {at}?", "reference_answer": "REFERENCE TO BE WRITTEN"} for at in range(10)]
     said = refused(written(tmp_path, rows))
     assert "1) roles: {question: question, golden: null}" in said
     assert "2) roles: {question: question, golden: reference_answer}" in said
@@ -863,8 +864,11 @@ def test_a_beside_q_is_golden_and_the_reference_is_a_place(tmp_path):
 def test_names_of_files_are_no_questions_unless_the_user_says_so(tmp_path):
     rows = [{"query": f"query{at:02}.csv", "answer": f"Place {at}"} for at in range(6)]
     path = written(tmp_path, rows)
-    assert "give the file with the questions" in refused(path)
+    assert "Give the file with the questions" in refused(path)
     assert len(load(path, roles={"question": "query"}).samples) == 6
+    for name in ("CVE-2021-44{}", "https://example.org/{}", "top_{}.sql"):
+        coded = [{"question": name.format(at), "golden": f"Place {at}"} for at in range(6)]
+        assert len(load(written(tmp_path, coded)).samples) == 6
     sums = [{"question": f"{at}+7-3=", "answer": str(at + 4)} for at in range(6)]
     assert len(load(written(tmp_path, sums)).samples) == 6
 

@@ -18,6 +18,7 @@ from karat.documents.names import (
     names_persons,
     side_of,
     speaker_and_text,
+    words_of,
 )
 
 Row = Mapping[str, Any]
@@ -32,6 +33,7 @@ _MOST_KEYS = 40  # of an object whose keys are columns
 _MOST_COLUMNS = 1_000
 _LONGEST_NUMBER = 40  # characters
 _FEWEST_CLASSES = 3
+_COMPARED = frozenset({"winner", "preferred", "preference", "better", "best", "weakest", "worst"})
 _ROUNDED = 0.02  # by how much shares of one may be rounded together
 _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
@@ -411,7 +413,9 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
         if column.numbers == column.rows > 1 and shares and not is_score_name(path):
             likely.append(path)
 
-    for values in cells.values() if len(likely) >= _FEWEST_CLASSES else ():
+    for path, values in cells.items() if len(likely) >= _FEWEST_CLASSES else ():
+        if _COMPARED & {*words_of(path)}:
+            continue
         labels = set()
         for value in values.values():
             if isinstance(value, list):
@@ -421,15 +425,15 @@ def _find_classes(columns: Columns, cells: Mapping[str, Mapping[int, object]]) -
 
             labels |= {part for part in parts if isinstance(part, str)}
 
-        named = [path for path in likely if path in labels]
-        votes = all(columns[path].is_yes_or_no for path in named)
+        named = [name for name in likely if name in labels]
+        votes = all(columns[name].is_yes_or_no for name in named)
         if votes or len(named) < _FEWEST_CLASSES:
             continue
-        rows = zip(*(cells[path].values() for path in named), strict=True)
+        rows = zip(*(cells[name].values() for name in named), strict=True)
         sums = [sum(filter(None, map(score_in, row))) for row in rows]
         if all(math.isclose(total, 1, abs_tol=_ROUNDED) for total in sums):
-            for path in named:
-                columns[path].of_a_class = True
+            for name in named:
+                columns[name].of_a_class = True
 
 
 def _find_compared(

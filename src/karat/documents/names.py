@@ -326,7 +326,7 @@ _LOWER_IS_BETTER = _FAULTS | word_set(
     misconception omission omissions hallucinations verbosity detoxify flagged violated violates
     biased offensive dangerous hateful abusive"""
 )
-_ALARMS = word_set("flag flags safety content moderation policy is has")
+_ALARMS = word_set("flag flags red safety content moderation policy is has")
 """Words of a flag that is raised for something bad."""
 _QUALITY = word_set(
     """complete completeness correct correctness accurate accuracy relevant relevance relevancy
@@ -367,8 +367,8 @@ _OF_ANY_SCORE = _SCORED | word_set(
     gpt auto judge judged norm normalized normalised weighted is has the of at k n top mode eval
     value answer answers response output context retrieval retrieved document documents keyword
     keywords term key fact facts claim claims semantic cosine token strict lenient partial full all
-    tool tools format json schema sql text flag check checks result test label citation citations
-    source sources instruction instructions grading model user"""
+    tool tools format json schema sql text flag flags check checks result test label citation
+    citations source sources instruction instructions grading model user"""
 )
 """Words beside which `score` is better when higher: they say who judges, how, or what part."""
 _REPEATS = word_set(

@@ -106,6 +106,14 @@ def table_lines(lines: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int, li
             yield header, at + 1, cells, heading
 
 
+def _above_headings(text: str) -> str:
+    """What is above the headings at the end of a text: they say what the next block is about."""
+    lines = text.split("\n")
+    while len(lines) > 1 and _HEADING.fullmatch(lines[-1]):
+        lines.pop()
+    return "\n".join(lines)
+
+
 def labelled_blocks(lines: Sequence[str]) -> _NumberedRows:
     """The blocks of lines that begin with labels; a line without one continues the text above it.
     Empty if the blocks are few, have different labels, or are turns of a chat.
@@ -115,9 +123,6 @@ def labelled_blocks(lines: Sequence[str]) -> _NumberedRows:
     first = last = ""
     for number, line in enumerate(lines, start=1):
         labelled = _LABEL.fullmatch(line.rstrip())
-        if _HEADING.fullmatch(line.strip()):
-            last = ""  # what it is about
-            continue
         if labelled is None:
             if last and line.strip(" -=_*"):
                 row[last] += f"\n{line.strip()}"
@@ -127,6 +132,8 @@ def labelled_blocks(lines: Sequence[str]) -> _NumberedRows:
         name = _SHORT.get(label.lower(), label)
         first = first or name
         if name == first:
+            if last:
+                row[last] = _above_headings(row[last])
             row = {}
             rows.append((number, row))
         if name in row:

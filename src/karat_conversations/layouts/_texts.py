@@ -40,7 +40,10 @@ _HEADER = re.compile(
 """A line that names the conversation below it: `Chat ID: 12`, `=== Session 3 ===`."""
 _HEADING = re.compile(r"(#{1,6})[ \t]")
 """How a heading in Markdown begins."""
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(
+    r"^[ \t]*(```|~~~).*\n(?:(?![ \t]*\1).*\n)*[ \t]*\1[ \t]*$",
+    re.MULTILINE,
+)
 """Code in Markdown, in which lines are no speakers' unless the whole chat is in it."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*$")
 _ASKING_MARKS = "q question frage pregunta pergunta вопрос 问 問 질문 u h п в"

@@ -117,7 +117,7 @@ def without_words(seen: Seen) -> Iterator[Fault]:
         stems = {match.group(1, 2) if match else None for match in named}
         if len(stems) == 1 and None not in stems:
             message = (
-                f"{said}: give the file with the questions; if these are what is asked, write "
+                f"{said}. Give the file with the questions; if these are what is asked, write "
                 f"`roles: {{question: {in_yaml(question.path)}}}` below `dataset`"
             )
             yield Fault(place="dataset.roles", message=message)

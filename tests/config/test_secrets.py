@@ -145,6 +145,7 @@ KEY = "sk-proj-9fQ2Lr7xTn4KbVz8Wc1Y"
     [
         ["--api-key", KEY],
         [f"--api-key={KEY}"],
+        ["--githubToken", KEY],
         ["-e", f"GITHUB_TOKEN={KEY}"],
         ["--header", f"Authorization: Bearer {KEY}"],
         ["-y", "server-postgres", "postgresql://karat:pw123456@localhost/db"],

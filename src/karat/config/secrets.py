@@ -162,7 +162,7 @@ class Secrets:
         found = _ARGUMENT.fullmatch(argument)
         if found is None or not _is_key(found[2]):
             return
-        words = _PARTS.findall(found[1].lower())
+        words = [word.lower() for word in _PARTS.findall(found[1])]
         if sounds_secret("_".join(words[-1:])) and _NO_SECRET_KEYS.isdisjoint(words[-2:-1]):
             self._take(place, node, text, literal=True, name=found[1])
 

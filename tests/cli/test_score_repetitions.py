@@ -303,7 +303,7 @@ def test_an_experiment_must_say_what_the_models_of_its_answers_are(karat, here):
             id="10 and 20",
         ),
         pytest.param(rows("question,golden,answer,system", "A?,x,x,u", "A?,x,y,v"), [], (1, 2, 1), id="systems"),
-        pytest.param(rows("question,golden,answer", "A?,x,x", "A?,x,x"), [], (1, 1, 2), id="identical"),
+        pytest.param(rows("question,golden,answer", "A?,x,x", "A?,x,x"), [], (1, 1, 1), id="identical"),
         pytest.param(rows("question,golden,answer", "A?,x,x", "A? ,x,y"), [], (1, 1, 2), id="white space"),
         pytest.param(
             rows("id,question,golden,answer", "1,A?,x,x", "1,B?,x,y", "2,C?,x,x", "2,D?,x,x"),

@@ -683,16 +683,15 @@ def test_verdicts_with_a_sign_are_scores_and_no_answers(tmp_path: Path) -> None:
     assert "score.result=result" in notes(made)
 
 
-def test_rows_without_ids_are_kept_where_they_repeat_and_the_last_may_sum_up(tmp_path: Path) -> None:
-    lines = [f"What is {n % 8}?,{n % 8},{n % 8},True" for n in range(9)]
+def test_the_last_row_may_sum_up(tmp_path: Path) -> None:
+    lines = [f"What is {n}?,{n},{n},True" for n in range(9)]
     table = "\n".join(
         ["question,answer,correct_answer,is_correct", *lines, "SUMMARY - all,Answers: 9,Right: 9/9,Errors: 0"]
     )
     made = read(tmp_path, table + "\n", "r.csv")
     assert "the last row sums up the others and is left out: SUMMARY - all" in notes(made)
     assert made.counts["answers"] == 9
-    assert size(made) == (8, ("answers",), 2)
-    assert "1 row like an earlier one, word for word: each is a repetition" in notes(made)
+    assert size(made) == (9, ("answers",), 1)
 
 
 def test_a_last_question_that_begins_with_total_is_kept_and_so_is_any_score_in_scores(tmp_path: Path) -> None:

@@ -188,6 +188,8 @@ class Trials:
 
     alone = "answers"
     """The condition where rows name none."""
+    keeps_copies = False
+    """Whether rows that are identical to earlier ones are repetitions."""
 
     def __init__(
         self,
@@ -212,8 +214,6 @@ class Trials:
         self._parted = set[str]()  # ids of several samples
         ids, self.conditions, may_repeat = self._grouping()
         self.ids = tuple(ids)
-        # whether rows identical to earlier ones are repetitions; None: they may be, without ids
-        self.keeps_copies = False if columns.get("id") in ids else None
         self.factors: tuple[Factor, ...] = ()
         if may_repeat and _SYSTEM not in columns.values():
             self._add_factors(ids)
@@ -274,7 +274,6 @@ class Trials:
     def __iter__(self) -> Iterator[ImportedTrial]:
         repetitions = self._repetitions()
         copies = Copies("row")
-        kept = 0  # of those that may be copies
         counts = Counter[_Group]()
         first: dict[_Key, tuple[str, str | None]] = {}
         for batch in self._table:
@@ -308,11 +307,8 @@ class Trials:
                     continue
 
                 is_repeated = bool(self._repeated) and hash(key) in self._repeated
-                may_be_copy = is_repeated and answer and self.keeps_copies is not True
-                is_copy = may_be_copy and copies.is_copy(batch.numbers[at], batch.rows[at])
-                if is_copy and self.keeps_copies is None:
-                    kept += 1
-                elif is_copy:
+                may_be_copy = is_repeated and answer and not self.keeps_copies
+                if may_be_copy and copies.is_copy(batch.numbers[at], batch.rows[at]):
                     problem = (
                         "row identical to an earlier one, and not numbered in a column 'repetition'"
                     )
@@ -355,11 +351,6 @@ class Trials:
                     metadata=rest,
                 )
 
-        if kept:
-            self._findings.note(
-                f"{plural(kept, 'row')} like an earlier one, word for word: each is a repetition; "
-                "if these are copies, --set unnamed=copies"
-            )
         most = max(counts.values(), default=0)
         if most > _MANY and "repetition" not in self._columns:
             self._findings.note(

@@ -117,7 +117,8 @@ def _others(value: Mapping[str, Any], unread: set[str]) -> dict[str, Any]:
         given = value[name]
         if name == "tool_calls":
             calls = calls_in(given)
-            given = given if calls is None else calls
+            if calls is not None:
+                given = calls
         elif name in _TEXTS and are_blocks(given):
             given = joined_blocks(given)
         elif name in _TEXTS:

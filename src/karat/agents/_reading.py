@@ -245,7 +245,12 @@ def call_in(call: object, unnamed: str | None = None) -> ToolCall | None:
     if isinstance(call, ToolCall):
         return call
     function = get(call, "function") or call  # OpenAI's calls have one
-    named = call if isinstance(call, str) else name_in(function, "tool", "name", "tool_name")
+    named: str | None = None
+    if isinstance(call, str):
+        named = call
+    else:
+        named = name_in(function, "tool", "name", "tool_name")
+
     name = named or unnamed
     if name is None:
         return None

@@ -169,9 +169,6 @@ def estimated(
         if end is not None and math.isfinite(end):
             span = max(span, abs(end))
 
-    value, low, high = (
-        0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
-    )
     if least is None:
         bottom = -math.inf
     else:
@@ -183,13 +180,16 @@ def estimated(
         top = most
 
     inside: list[float | None] = []
+    cut = False
     for end in (value, low, high):
         if end is None:
             inside.append(None)
-        else:
-            inside.append(min(max(end, bottom), top))
+            continue
+        if abs(end) <= _NOISE * span:
+            end = 0.0  # noqa: PLW2901 - the same number, without its rounding error
+        inside.append(min(max(end, bottom), top))
+        cut = cut or inside[-1] != end
 
-    cut = inside != [value, low, high]
     alone = interval.n == 1 and low is not None
     if cut:
         method = f"{interval.method}, cut at the end of the scale"

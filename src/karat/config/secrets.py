@@ -155,7 +155,11 @@ class Secrets:
         number = place[-1]
         assert isinstance(number, int)
         before = self._root.get(*place[:-1], number - 1)
-        option = before.value if before is not None else None
+        if before is not None:
+            option = before.value
+        else:
+            option = None
+
         argument = text
         if isinstance(option, str) and option.startswith("-") and not text.startswith("-"):
             argument = f"{option}={text}"

@@ -167,10 +167,21 @@ class Column(msgspec.Struct):
         return self.flags == self.filled or digits
 
     @property
+    def said(self) -> set[str]:
+        """The cells in lower case, verdicts without the signs around them."""
+        said = set()
+        for value in self.values:
+            text = value.strip().casefold()
+            if not (text[:1].isalnum() and text[-1:].isalnum()):
+                text = verdict_word(text)
+            said.add(text)
+
+        return said
+
+    @property
     def is_verdict(self) -> bool:
         """Whether cells say that something else is right, or wrong."""
-        said = {*map(verdict_word, self.values)}
-        return len(said) <= _MOST_VERDICTS and bool(said & {"incorrect", "wrong"})
+        return len(self.values) <= _MOST_VERDICTS and bool(self.said & {"incorrect", "wrong"})
 
     @property
     def is_scored(self) -> bool:
@@ -185,7 +196,7 @@ class Column(msgspec.Struct):
             if score is not None:
                 read.append(score)
 
-        said = {*map(verdict_word, self.values)}
+        said = self.said
         if said <= {*VERDICTS, *MISSING}:
             return bool(read)
         words = not said.isdisjoint(VERDICTS)
@@ -194,13 +205,13 @@ class Column(msgspec.Struct):
     @property
     def is_judgement(self) -> bool:
         """Whether cells hold nothing but words that are a verdict whatever the column is called."""
-        return bool(self.values) and {*map(verdict_word, self.values)} <= {*_JUDGED}
+        return bool(self.values) and self.said <= {*_JUDGED}
 
     @property
     def is_few_verdicts(self) -> bool:
         """Whether cells hold few words, some of which are verdicts: yes, no, partly."""
         few = self.texts + self.flags > 0 and 1 < len(self.values) <= _MOST_VERDICTS
-        return few and not {*map(verdict_word, self.values)}.isdisjoint(VERDICTS)
+        return few and not self.said.isdisjoint(VERDICTS)
 
     @property
     def is_constant(self) -> bool:

@@ -92,7 +92,11 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     exact: list[JsonObject] = []
     loose: list[JsonObject] = []  # used only where the judge wrote nothing better
     for value, is_loose in _objects(text):
-        candidates = loose if is_loose else exact
+        if is_loose:
+            candidates = loose
+        else:
+            candidates = exact
+
         if names & set(value) and value not in candidates:
             candidates.append(value)
 

@@ -288,7 +288,11 @@ def _parted(text: str, mark: re.Pattern[str], agent: Sequence[str] | None) -> li
                 headed[len(found)] = above
 
     found.append(as_side({"role": name, "content": text[begins:].strip()}, role))
-    first = 0 if found[0]["content"] else 1
+    if found[0]["content"]:
+        first = 0
+    else:
+        first = 1
+
     bounds = _bounds(found, [1, *headed])
     if bounds:
         for start, above in headed.items():

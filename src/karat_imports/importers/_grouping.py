@@ -129,7 +129,11 @@ def grouped(rows: Rows, by: Grouping, path: Path) -> Rows:
             found.add(number, {_ID: " ".join(words) or path.stem, **others})
 
     if by.pause is not None and not splits:
-        why = "no gap is that long" if parts else "no column holds the times of messages"
+        if parts:
+            why = "no gap is that long"
+        else:
+            why = "no column holds the times of messages"
+
         found.notes.append(f"pause={by.pause:g} splits no conversation: {why}")
 
     return found

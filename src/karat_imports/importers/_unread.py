@@ -129,7 +129,11 @@ def check_read_in_one_way(
         judging = [*dict.fromkeys([*judging, *may_be_scores(columns, free)])]
     if judging:
         further = {f"score.{path}": path for path in judging}
-        more = "scores too" if scores else "scores"
+        if scores:
+            more = "scores too"
+        else:
+            more = "scores"
+
         scores = scores or {"answer": chosen["answer"]}
         reasons.append(f"{listed(judging)} may be {more}, by their values")
         both = mapping(scores | further)

@@ -570,7 +570,11 @@ class _Trial:
                 "included"
             )
 
-        chat = sample.chat if len(sample.chat) > 1 else []
+        if len(sample.chat) > 1:
+            chat = sample.chat
+        else:
+            chat = []
+
         detail: JsonObject = {
             "uuid": sample.uuid,
             "input": [

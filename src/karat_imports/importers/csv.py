@@ -253,11 +253,7 @@ class Csv:
             system in columns and system not in metrics.values()
             for system, metrics in systems.items()
         )
-        if answered:
-            models = models_by_system(systems, columns)
-        else:
-            models = {}
-
+        models = models_by_system(systems, columns) if answered else {}
         _check_together(path, rows, chosen)
         _leave_out_words(rows, chosen, findings, named={*self._map})
         table: Iterable[NumberedRow] = rows.rows
@@ -664,11 +660,7 @@ def _systems_said(
     answered: bool,
 ) -> Iterator[str]:
     """Which columns are read as several systems, or repetitions, and as the scores of each."""
-    if "condition" in table.columns:
-        part = "condition"
-    else:
-        part = "repetition"
-
+    part = "condition" if "condition" in table.columns else "repetition"
     if table.runs:
         part = "repetition of the system that its name begins with"
     if models:
@@ -845,11 +837,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         none = f"no column is an agent's answer by its name, and rows say {other}"
         message = f"{none}: give the file with a row an answer. Else {message}"
 
-    if options.map:
-        dataset = None
-    else:
-        dataset = golden_alone(columns)
-
+    dataset = None if options.map else golden_alone(columns)
     if dataset is not None:
         read = f"`karat check {quote(str(path))}` reads it as a dataset"
         message = f"{path} {dataset}: {read}. Else {message}"

@@ -143,11 +143,7 @@ def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
         if error is None and run.text("status") == "error":
             error = "error"
         if kind == "tool":
-            if said is None:
-                returned = None
-            else:
-                returned = answer_in(said) or text_of(said)
-
+            returned = None if said is None else answer_in(said) or text_of(said)
             call = tool_call(run.text("name"), heard, returned=returned, error=error)
 
         example = run.text("reference_example_id")

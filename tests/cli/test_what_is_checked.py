@@ -212,7 +212,9 @@ HOLM = "with 80 % power (Holm, 3 comparisons)"
             None,
             f"differences of at least 0.47 SD over questions, {HOLM}; {POINTS}",
         ),
-        (50, 2, 10, f"differences of at least 1.00 SD over clusters, with 80 % power; {POINTS}"),
+        # fewer than 11 clusters need p < 0.01
+        (50, 2, 10, f"differences of at least 1.33 SD over clusters, with 80 % power; {POINTS}"),
+        (55, 2, 11, f"differences of at least 0.94 SD over clusters, with 80 % power; {POINTS}"),
     ],
 )
 def test_what_an_experiment_can_show(questions, conditions, clusters, line):

@@ -15,7 +15,8 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 from tests.agents.later import later, made
 
-from karat.errors import BadPlugin, TrialFault
+from karat.agents._answers import framework_reply
+from karat.errors import AgentFault, BadPlugin, TrialFault
 from karat.records import Reply, ToolCall, Usage
 
 Ask = Callable[..., tuple[Reply, ...]]
@@ -558,3 +559,18 @@ def test_an_object_without_a_usual_method_is_refused_with_its_own_ones(ask: Ask,
     with pytest.raises(BadPlugin, match=r"or name one of its methods, e\.g\. .* \(`first`, `second`\)"):
         ask("python", {"target": "two.py:two"})
     assert ask("python", {"target": "two.py:two.first"})[0].text == "one"
+
+
+def test_a_call_that_holds_its_result_is_kept_with_it():
+    call = {"tool": "search", "input": {"q": 1}, "result": "x"}
+    reply = framework_reply(
+        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Paris", "tool_calls": [call]}], set()
+    )
+    assert reply.text == "Paris"
+    assert reply.tool_calls == (ToolCall(tool="search", input={"q": 1}, result="x"),)
+
+
+def test_what_is_said_before_a_tools_result_is_no_answer():
+    said = [{"type": "text", "text": "I will search"}, {"type": "tool_use", "id": "1", "name": "s", "input": {}}]
+    with pytest.raises(AgentFault, match="asks for a tool"):
+        framework_reply({"role": "assistant", "content": [*said, {"type": "tool_result", "content": "r"}]}, set())

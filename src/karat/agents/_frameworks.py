@@ -199,9 +199,7 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
             continue
 
         for call in items(get(message, "tool_calls")):
-            function = get(call, "function") or call  # a chat completion's call has one
-            arguments = get(function, "args") or get(function, "arguments")
-            calls.called(get(call, "id"), get(function, "name"), arguments)
+            calls.made(get(call, "id"), call)
 
     replies = [message for role, message in turn if role == MODEL]
     if replies:

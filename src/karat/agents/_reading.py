@@ -192,6 +192,12 @@ class Calls:
         call = ToolCall(tool=str(name), server=server, input=_arguments(arguments))
         self._calls.append((call_id, call))
 
+    def made(self, call_id: object, call: object) -> None:
+        """A call by its usual keys, perhaps with its result; one without a name is left out."""
+        read = call_in(call)
+        if read is not None:
+            self._calls.append((call_id, read))
+
     def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
         if call_id is not None:
             self._results[call_id] = (joined_blocks(content) or text_of(content), failed)
@@ -199,7 +205,10 @@ class Calls:
     def joined(self) -> tuple[ToolCall, ...]:
         calls = []
         for call_id, call in self._calls:
-            text, failed = self._results.get(call_id, (None, False))
+            if call_id not in self._results:
+                calls.append(call)
+                continue
+            text, failed = self._results[call_id]
             if failed:
                 result, error = (None, text)
             else:
@@ -364,7 +373,7 @@ def unfinished() -> AgentFault:
 def asks(message: object) -> bool:
     """Whether a model's message asks for a tool: what it says beside is no answer yet.
 
-    Calls that hold their result, or that a result or a text follows, were made.
+    Calls that hold their result, or that a text follows, were made.
     """
     for call in items(get(message, "tool_calls")):
         if not isinstance(call, str) and all(get(call, name) is None for name in _OUTCOMES):
@@ -376,8 +385,8 @@ def asks(message: object) -> bool:
     for block in reversed(items(content)):
         if get(block, "type") == "tool_use" or get(block, "tool_use"):
             return True
-        follows = get(block, "type") == "tool_result" or get(block, "tool_result") is not None
-        if follows or written(block) or get(block, "text"):
+        text = written(block) or get(block, "text")
+        if isinstance(text, str) and text.strip():
             return False
 
     return False

@@ -42,7 +42,8 @@ _CONNECT_SECONDS = 20.0
 # the first events of a stream of objects
 _EVENTS = re.compile(
     r"\s*(?:(?:event|id|retry|):[^\n]*\n\s*)*"
-    r"data: ?[\[{][^\n]*\n\r?\n\s*(?:\Z|(?:data|event|id|retry|):)"
+    r"data: ?[\[{][^\n]*\n(?:(?:data|event|id|retry):[^\n]*\n)*\r?\n\s*"
+    r"(?:\Z|(?:data|event|id|retry|):)"
 )
 
 

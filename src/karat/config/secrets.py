@@ -33,7 +33,7 @@ _WORDS = {
 }
 # `…_env` names the variable that holds it
 _NAME_SECRETS = ("api_key", "client_secret", "private_key")
-_ADDRESS = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://\S+")
+_ADDRESS = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,30}://\S+", re.IGNORECASE)
 # --api-key=KEY, -e=API_KEY=KEY, --header=Authorization: Bearer KEY
 _ARGUMENT = re.compile(
     r"-{0,2}(?:[\w-]{1,64}=)?([\w-]{1,64})(?:=|:\s{0,9})(?:bearer\s{1,9})?([\w.+~-]{16,}=*)",
@@ -200,10 +200,13 @@ class Secrets:
         for name, text in [("", password), *parse_qsl(parts.query)]:
             secret = not name or sounds_secret(name)
             if argument and not name:
-                secret = (bool(colon) and password != user) or _is_key(password)
+                pair = bool(colon) and password != user
+                pair &= not parts.netloc.rpartition("@")[2].startswith("sha256:")  # of an image
+                secret = pair or _is_key(password)
             if secret or not argument:
                 self.variables.update(_VARIABLE.findall(text))
-            harmless = argument and bool(name) and not _is_key(text)
+            # beside a token in the name's place stands `x-oauth-basic` or the like
+            harmless = argument and (bool(name) or "${" in user) and not _is_key(text)
             if text and "${" not in text and secret and not harmless:
                 if name:
                     where = f"in the query parameter '{name}'"

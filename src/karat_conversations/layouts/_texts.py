@@ -41,7 +41,7 @@ _HEADER = re.compile(
 _HEADING = re.compile(r"(#{1,6})[ \t]")
 """How a heading in Markdown begins."""
 _FENCED = re.compile(
-    r"^[ \t]*(```|~~~).*\n(?:(?![ \t]*\1).*\n)*[ \t]*\1[ \t]*$",
+    r"^[ \t]*(`{3,9}|~{3,9}).*\n(?:(?![ \t]*\1).*\n)*[ \t]*\1[ \t\r]*$",
     re.MULTILINE,
 )
 """Code in Markdown, in which lines are no speakers' unless the whole chat is in it."""

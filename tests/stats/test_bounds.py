@@ -87,7 +87,7 @@ def test_halls_bounds_solve_his_equation_and_a_lognormal_mean_raises_the_upper_o
     means = np.array(values)
     bounds = one_sided_bounds(means, skewed=True)
     sd, n = means.std(ddof=1), means.size
-    if bounds.method != "Hall":
+    if bounds.method != "Hall" or sd < 1e-12 * means.mean():  # what differs is rounding
         assert sd == pytest.approx(0, abs=1e-9)
         return
     g = float(((means - means.mean()) ** 3).mean()) / sd**3

@@ -143,22 +143,6 @@ def test_without_a_worker_the_run_ends_and_can_be_resumed(experiment: Write, run
     assert again.status() == "done"
 
 
-def test_a_trial_that_ends_its_worker_fails_in_the_end(experiment: Write, run: Run, ray: Any) -> None:
-    ends = """
-    if number == 1:
-        import ray
-        for handle in ray.handles():
-            ray.kill(handle)
-"""
-    code = ALL.replace("    if number < 0", ends.removeprefix("\n") + "    if number < 0")
-    file = experiment(code, conditions={"a": {}}, execution={"num_repetitions": 1, "max_concurrent": 1})
-    ended = run(of_ray(file, "execution.ray.batch_size=0")).run
-    assert answered_once(ended) == 2
-    (failed,) = ended.events_of(Failure)
-    assert (failed.sample, failed.cls, failed.kind) == ("1", "infrastructure", "worker_lost")
-    assert failed.message.startswith("its worker was lost 3 times while it ran")
-
-
 def test_a_conversation_goes_on_where_its_lost_worker_left_it(conversations: Write, run: Run, ray: Any) -> None:
     rows = [{"turns": [{"question": f"{sample}-{turn}"} for turn in range(4)]} for sample in range(3)]
     file = conversations(CONVERSATION, rows, execution={"max_concurrent": 1})

@@ -16,7 +16,7 @@ BIN = .venv/bin
 # Files start in the order of tests/conftest.py, not by their number of tests.
 SPREAD = --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 WORKERS = $$($(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
-SLOW_WORKERS = $$($(BIN)/python -c "import os; print(min(8, 4 * (os.cpu_count() or 1)))")
+SLOW_WORKERS = $$($(BIN)/python -c "import os; print(min(6, 3 * (os.cpu_count() or 1)))")
 # Programs, not modules. _results.py and study_copies.py measure nothing; the last two install other tools first.
 BENCHMARKS = $(filter-out $(addprefix benchmarks/,_results.py study_copies.py peers.py mcp_conformance.py), \
   $(shell grep -l '^if __name__' benchmarks/*.py))

@@ -166,9 +166,9 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
                 f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
             ]
             if difference.n_pairs and difference.least != difference.most:
-                bounds = formats.between(None, difference.least, difference.most, percent=percent)[
-                    1
-                ]
+                least = difference.least
+                most = difference.most
+                _, bounds = formats.between(None, least, most, percent=percent)
                 lines.append(
                     f"  bounds, if the missing scores were the lowest or the highest: {bounds}"
                 )

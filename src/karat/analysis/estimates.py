@@ -409,9 +409,13 @@ def p_to_adjust(found: Compared, *, factor: float = 1.0) -> float:
     """
     if found.too_few:
         return math.nan
-    if found.test.clusters is not None:
-        factor *= few_clusters_factor(found.test.df)
-    return float(np.minimum(found.test.p * factor, 1.0))
+    return _multiplied_p(found.test, factor)
+
+
+def _multiplied_p(test: PairedDifference, factor: float) -> float:
+    if test.clusters is not None:
+        factor *= few_clusters_factor(test.df)
+    return float(np.minimum(test.p * factor, 1.0))
 
 
 def holds(
@@ -432,10 +436,8 @@ def holds(
     if worst is None or not tested[at] <= alpha:
         return True
 
-    if worst.clusters is not None:
-        factor *= few_clusters_factor(worst.df)
     others = [*tested]
-    others[at] = float(np.minimum(worst.p * factor, 1.0))
+    others[at] = _multiplied_p(worst, factor)
     still_ahead = worst.value * found.test.value > 0
     return still_ahead and float(adjust(others)[at]) <= alpha
 

@@ -63,14 +63,14 @@ def _answers(run: RunFolder) -> dict[str, Answers]:
         for name in index.conditions:
             answers[name] = {key: [None] * index.repetitions for key in keys.values()}
         names = list(index.conditions)
-        told = set()
+        with_text = set()
         for cell, answer in index.answer_lines(_decode):
             row, condition, repetition = index.place(cell)
             if any(reply.text for reply in answer.replies):
-                told.add(names[condition])
+                with_text.add(names[condition])
             said = msgspec.json.encode(answer.replies)
             answers[names[condition]][keys[row]][repetition] = hashlib.sha256(said).digest()
 
     if run.info.imported:  # its file may not hold the answers
-        return {name: answers[name] for name in answers if name in told}
+        return {name: answers[name] for name in answers if name in with_text}
     return answers

@@ -332,11 +332,11 @@ def _of_arms(
             if name not in arms:
                 lacking.append(name)
 
-        own = result
+        scored = result
         if lacking:
-            nobody = Side(missing=f"arm '{lacking[0]}' was not run")
-            own = replace(result, agent=nobody, coverage=NAN)
-        results.append(own)
+            not_run = Side(missing=f"arm '{lacking[0]}' was not run")
+            scored = replace(result, agent=not_run, coverage=NAN)
+        results.append(scored)
 
     return results
 

@@ -83,11 +83,11 @@ def repeated_people(study: StudyFile, tests: Sequence[Test], shape: Shape) -> li
     not say whose the rows are.
     """
     dice = Random(0)
-    told = "participant" in shape.types
-    drawn = people(study, list(study.arms), seed=0, per_arm=_PEOPLE if told else 2)
+    names_people = "participant" in shape.types
+    drawn = people(study, list(study.arms), seed=0, per_arm=_PEOPLE if names_people else 2)
     answered = [[*_answers_of(study, person, dice)] for person in drawn]
     try:
-        every = _data_of_few(study, [list(chain(*answered))] if told else answered)
+        every = _data_of_few(study, [list(chain(*answered))] if names_people else answered)
     except QueryTooLong:
         raise
     except BadOption:
@@ -96,13 +96,13 @@ def repeated_people(study: StudyFile, tests: Sequence[Test], shape: Shape) -> li
     arms = {person.id: person.arms[0] for person in drawn}
     tables = []
     for data, who in zip(every, arms, strict=False):
-        if told:
+        if names_people:
             alone = {}
         else:
             alone = {"participant": [who] * len(next(iter(data.columns.values()), ()))}
 
         tables.append({**alone, **data.columns})
-    return [_repeated(test, tables, arms, told=told) for test in tests]
+    return [_repeated(test, tables, arms, names_people=names_people) for test in tests]
 
 
 def _data_of_few(study: StudyFile, people: Sequence[Sequence[Response]]) -> list[Selected]:
@@ -121,9 +121,9 @@ def _selected(derive: str, tables: bytes) -> list[Selected]:
 
 
 def _repeated(
-    test: Test, tables: Sequence[Columns], arms: Mapping[str, str], *, told: bool
+    test: Test, tables: Sequence[Columns], arms: Mapping[str, str], *, names_people: bool
 ) -> tuple[str, str]:
-    """`arms`: of each participant; `told`: whether `derive` says whose the rows are."""
+    """`arms`: of each participant; `names_people`: whether `derive` says whose the rows are."""
     for columns in tables:
         if any(name not in columns for name in test.columns):
             continue
@@ -133,11 +133,11 @@ def _repeated(
         # first those with several rows in a group, then those with rows in several
         for who, rows in sorted(people, key=lambda one: -max(one[1])):
             arm = arms.get(str(who), "")
-            if max(rows) > 1 and (not told or (test.by or test.cluster) is None):
+            if max(rows) > 1 and (not names_people or (test.by or test.cluster) is None):
                 ways = "`by: participant` (each person's mean, or share)"
                 if test.kind in CLUSTERED:
                     ways += " or `cluster: participant` (every row, with the error between persons)"
-                if told:
+                if names_people:
                     keep = ""
                 else:
                     keep = "keep the column `participant` in `derive` and "

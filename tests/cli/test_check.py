@@ -49,7 +49,7 @@ def test_a_file_of_questions_is_checked_alone(karat, here):
         "  question   How long?  [Question]\n"
         "  golden     3 days  [Reference]\n"
         "  not used   id\n"
-        "  named      0, 1, 2, …; by their ids with dataset.id_key: id\n"
+        "  ids        0, 1, 2, …; for the file's, set dataset.id_key: id\n"
     )
     assert karat("check", "faq.csv", "--json").json["first_row"]["unused"] == ["id"]
     refused = karat("check", "faq.csv", "--limit", "3")

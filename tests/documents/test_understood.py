@@ -31,7 +31,7 @@ def test_what_was_understood_is_a_line_each():
     assert len(first[0]) == len("question   ") + 84 - len("q, context")
     assert lines[1:3] == ["golden     so", "golden     or so"]
     assert lines[3].startswith("not used   id, n")
-    assert lines[4:] == ["named      0, 1, 2, …; by their ids with dataset.id_key: id", "read       a note"]
+    assert lines[4:] == ["ids        0, 1, 2, …; for the file's, set dataset.id_key: id", "read       a note"]
     assert str(UNDERSTOOD) == "\n".join(lines)
     wide = Understood(parts=(Part(role="question", text="x" * 90, columns=("y" * 90,)),))
     assert wide.lines() == [f"question   {'x' * 23}…  [{'y' * 90}]"]

@@ -210,7 +210,7 @@ def test_the_first_row_is_shown_as_understood(tmp_path):
         "question   Which is smallest? A) 9 B) 2  [input, choices]",
         "golden     B (or: 2, B) 2)  [target]",
         "not used   id, level, n",
-        "named      0, 1, 2, …; by their ids with dataset.id_key: id",
+        "ids        0, 1, 2, …; for the file's, set dataset.id_key: id",
     ]
 
 

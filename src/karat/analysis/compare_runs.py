@@ -29,7 +29,7 @@ from karat.analysis.verdicts import (
 )
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
-from karat.journal import NO_PLAN, RunFolder
+from karat.journal import RunFolder, lacks_plan
 from karat.records import JsonObject
 from karat.stats import adjust
 
@@ -465,7 +465,7 @@ def _warnings(
             on = f"{len(lost_on)} metrics"
 
         so = "the compared parts may differ"
-        if any(NO_PLAN.keys() <= summary.provenance.source.keys() for summary in (a, b)):
+        if any(lacks_plan(summary.provenance.source) for summary in (a, b)):
             so = "a row that a table lacks counts as lost: compare tables of the same questions"
         caveats.append(f"{right} against {left} on {on}: {lost} scored on one side only; {so}")
 

@@ -24,7 +24,7 @@ from karat.analysis.model import MetricInfo, SampleColumn, Summary, metric_of
 from karat.analysis.parts import kind_of
 from karat.clusters import codes_of
 from karat.index import RunIndex
-from karat.journal import NO_PLAN
+from karat.journal import lacks_plan
 from karat.stats import (
     clustered_mean,
     paired_difference,
@@ -612,5 +612,5 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
         ends=column.ends if info.low is None or info.high is None else (info.low, info.high),
         clusters=clusters_of(table.clusters),
         sums=sums,
-        partial=NO_PLAN.keys() <= summary.provenance.source.keys(),
+        partial=lacks_plan(summary.provenance.source),
     )

@@ -167,21 +167,23 @@ class Column(msgspec.Struct):
         return self.flags == self.filled or digits
 
     @property
-    def said(self) -> set[str]:
-        """The cells in lower case, verdicts without the signs around them."""
-        said = set()
+    def lowercase_values(self) -> set[str]:
+        """The values in lower case, verdicts without the signs around them."""
+        lowercase = set()
         for value in self.values:
             text = value.strip().casefold()
             if not (text[:1].isalnum() and text[-1:].isalnum()):
                 text = verdict_word(text)
-            said.add(text)
+            lowercase.add(text)
 
-        return said
+        return lowercase
 
     @property
     def is_verdict(self) -> bool:
         """Whether cells say that something else is right, or wrong."""
-        return len(self.values) <= _MOST_VERDICTS and bool(self.said & {"incorrect", "wrong"})
+        return len(self.values) <= _MOST_VERDICTS and bool(
+            self.lowercase_values & {"incorrect", "wrong"}
+        )
 
     @property
     def is_scored(self) -> bool:
@@ -196,22 +198,22 @@ class Column(msgspec.Struct):
             if score is not None:
                 read.append(score)
 
-        said = self.said
-        if said <= {*VERDICTS, *MISSING}:
+        words = self.lowercase_values
+        if words <= {*VERDICTS, *MISSING}:
             return bool(read)
-        words = not said.isdisjoint(VERDICTS)
-        return len(read) == len(scores) or (not words and 2 * len(read) > len(scores))
+        has_verdicts = not words.isdisjoint(VERDICTS)
+        return len(read) == len(scores) or (not has_verdicts and 2 * len(read) > len(scores))
 
     @property
     def is_judgement(self) -> bool:
         """Whether cells hold nothing but words that are a verdict whatever the column is called."""
-        return bool(self.values) and self.said <= {*_JUDGED}
+        return bool(self.values) and self.lowercase_values <= {*_JUDGED}
 
     @property
     def is_few_verdicts(self) -> bool:
         """Whether cells hold few words, some of which are verdicts: yes, no, partly."""
         few = self.texts + self.flags > 0 and 1 < len(self.values) <= _MOST_VERDICTS
-        return few and not self.said.isdisjoint(VERDICTS)
+        return few and not self.lowercase_values.isdisjoint(VERDICTS)
 
     @property
     def is_constant(self) -> bool:

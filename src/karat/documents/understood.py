@@ -69,7 +69,7 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         if self.unused:
             found.append(f"{'not used':<{_LABELS}} {clean(', '.join(self.unused))}")
         if "id" in self.unused:
-            found.append(f"{'named':<{_LABELS}} 0, 1, 2, …; by their ids with dataset.id_key: id")
+            found.append(f"{'ids':<{_LABELS}} 0, 1, 2, …; for the file's, set dataset.id_key: id")
         found += [f"{'read':<{_LABELS}} {note}" for note in self.notes]
         return found
 

@@ -37,7 +37,6 @@ from karat.index.rules import PartialAnswer, PartialScorings, counting_rows, sho
 from karat.index.spending import CallRows, Ints, Tally
 from karat.journal import (
     MISSED_GATE,
-    NO_PLAN,
     Decided,
     Gap,
     Horizon,
@@ -46,6 +45,7 @@ from karat.journal import (
     Resume,
     RunFolder,
     ScorerInfo,
+    lacks_plan,
 )
 from karat.records import (
     MOST_CONDITIONS,
@@ -469,7 +469,7 @@ class RunIndex:
         step = len(self.conditions) * self.repetitions
         of_any: dict[int, bytes] = {}  # repetition → the samples that have it, of a table
         left_out = "faults" in source or "left out" in source
-        if whole and self.sparse and NO_PLAN.keys() <= source.keys() and not left_out:
+        if whole and self.sparse and lacks_plan(source) and not left_out:
             for repetition in range(1, self.repetitions):
                 every = [held[at::step] for at in range(repetition, step, self.repetitions)]
                 of_any[repetition] = bytes(map(any, zip(*every, strict=True)))

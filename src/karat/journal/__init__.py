@@ -36,6 +36,7 @@ from karat.journal.events import (
     RunInfo,
     ScorerInfo,
     ServerInfo,
+    lacks_plan,
 )
 from karat.journal.folder import (
     LARGEST_INFO,
@@ -91,6 +92,7 @@ __all__ = [
     "create_run",
     "damaged",
     "labels_path",
+    "lacks_plan",
     "read_labels",
     "server_changes",
     "slugged",

@@ -7,6 +7,7 @@ their defaults, so older journals stay readable forever.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -39,6 +40,12 @@ CHECKSUMS_SINCE = 2
 
 NO_PLAN = {"plan": "not recorded: questions without a row may have been lost"}
 """Part of `RunInfo.source` if a table of results is all that is known of its questions."""
+
+
+def lacks_plan(source: Mapping[str, str]) -> bool:
+    """Whether a run's source is a table, which does not say which questions were asked."""
+    return NO_PLAN.keys() <= source.keys()
+
 
 MISSED_GATE = "gate_"
 """Begins the kinds of failures that concern all turns together: the next attempt starts from the
